@@ -58,6 +58,8 @@ def test_a_changed_log_or_certificate_does_not_hold(decided):
     body["body"] = body["body"].replace(".", "9.", 1)
     (decided / "forged.json").write_text(json.dumps(data))
     assert surepick("verify", "forged.json").code == 1
+    surepick("new", "trips.csv", "-s", "second")
+    assert surepick("verify", "certificate.json").code == 0, "it names its session"
     certificate = json.loads((decided / "certificate.json").read_text())
     (decided / "certificate.json").write_text(json.dumps({**certificate, "n_measured": 7}))
     assert surepick("verify", "certificate.json").code == 1

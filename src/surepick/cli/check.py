@@ -117,9 +117,11 @@ def _forecast_lines(checked: Check) -> Iterator[str]:
 
 def _choice_lines(checked: Check) -> Iterator[str]:
     """Yield what another epsilon, limits, a stated noise or the guess would take."""
+    budget = checked.asked["budget"]
+    unknown = "no end in sight" if budget is None else f"more than {count(budget)}"
     words = [checked.choice_words(one) for one in checked.choices]
     first, second = (max((len(pair[k]) for pair in words), default=0) for k in (0, 1))
     for k, (one, (what, how)) in enumerate(zip(checked.choices, words, strict=True)):
         label = "Choices   " if k == 0 else " " * 10
-        about = f"about {count(one.median, about=True)}" if math.isfinite(one.median) else "no end in sight"
+        about = unknown if not math.isfinite(one.median) else f"about {count(one.median, about=True)}"
         yield f"{label}{what:<{first}}  {how:<{second}}  {about}"

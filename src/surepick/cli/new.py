@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from surepick.views.view import View
 
 LOG_LINES = 18  # of `status --log`, unless all are asked for
+LOG_TEXT = 52  # letters of an event, beside its number and time
 
 
 def new(
@@ -172,7 +173,7 @@ def _show_log(session: Session, *, everything: bool) -> None:
 
     problem = session.problem
     numbers = {m.event: m.number for m in session.measurements()}
-    rows = [log_row(event, problem, most_text=60) for event in session.events()]
+    rows = [log_row(event, problem, most_text=LOG_TEXT) for event in session.events()]
     shown = rows if everything or output.settings.json else rows[-LOG_LINES:]
     lines = [f"{numbers.get(row.position, ''):>5}  {minute(row.time)}  {row.text}" for row in shown]
     more = len(rows) - len(shown)

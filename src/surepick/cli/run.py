@@ -13,7 +13,7 @@ import typer
 from surepick.cli import output
 from surepick.cli.new import begin, show_view
 from surepick.core.wording import how_many
-from surepick.errors import ParameterError
+from surepick.errors import MeasureError, ParameterError
 from surepick.measure.commands import Command
 from surepick.measure.workers import Workers, ended_as_interrupted
 from surepick.views.numbers import value
@@ -91,11 +91,17 @@ def _measure(session: Session, program: Command, jobs: int, retries: int, final_
                     session, workers, jobs=jobs, retries=retries, final_batch=final_batch, progress=show
                 )
             return
+        except MeasureError as error:
+            raise MeasureError(f"{error}. {_kept(session)}.", field=error.field) from error
         except KeyboardInterrupt:
             pass
-    kept = how_many(session.view().n_measured, "value is", "values are")
-    print(f"interrupted; {kept} kept, and the same command resumes", file=sys.stderr)
+    print(f"interrupted; {_kept(session)}", file=sys.stderr)
     raise typer.Exit(output.INTERRUPTED)
+
+
+def _kept(session: Session) -> str:
+    kept = how_many(session.view().n_measured, "value is", "values are")
+    return f"{kept} kept, and the same command resumes"
 
 
 def exit_code(view: View) -> int:

@@ -94,7 +94,8 @@ def close(
     """
     opened = output.open_session(session)
     opened.close(reason)
-    _done(opened, session, f"Closed {opened.name!r}.")
+    view = opened.view()
+    output.show(view, [f"{view.session}: {view.headline}."], session)
 
 
 def add_plan(

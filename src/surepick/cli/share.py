@@ -93,7 +93,8 @@ def verify(
         _verify_store()
         return
     logs, certificates, wrong_pages = _read(files or ())
-    name = logs[0].name if logs else session or output.only_name(output.open_place())
+    named = str(certificates[0].get("session", "")) if certificates else ""
+    name = logs[0].name if logs else session or named or output.only_name(output.open_place())
     given: list[Any] = [*certificates] or [None]
     if logs:
         verdicts = [log.verify(one) for log in logs for one in given]

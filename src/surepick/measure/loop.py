@@ -112,8 +112,8 @@ class _Loop:
                 session.tell(request, value, sure=True)
                 log.debug("session %r: %r is %r", session.name, request.probe_name, value)
             except Exception as error:
-                log.warning("session %r: %r failed: %s", session.name, request.probe_name, error)
                 if tries:
+                    log.warning("%r failed, and is tried again: %s", request.probe_name, error)
                     self._begin(request, tries - 1)
                 else:
                     failed.append((request, error))
