@@ -12,6 +12,7 @@ from surepick.core.policy import start
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, SessionError
 from surepick.policies import CLUCB
+from surepick.sessions import journal
 from surepick.sessions.events import Asked, Extended, Measured, Stopped, decode
 
 SLIP = 1200.0
@@ -158,6 +159,15 @@ def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order():
     session.close()
     assert "2 extra measurements" in session.certificate().assumption
     assert holds(session)
+
+
+def test_a_value_of_an_arm_that_another_process_added_is_removed_by_its_number(monkeypatch):
+    monkeypatch.setattr(journal, "ALONE_AFTER", -1)
+    session = begun()
+    other = sp.Session.load(session.store, "s")
+    other.add_plan("new", {"arm 0": 1.0, "more": 1.0}, arms=["more"])
+    session.remove(other.tell("more", 1.0).number, "a slip")
+    assert session.state().n_removed == 1
 
 
 def test_a_lost_value_counts_for_nothing_and_is_an_assumption():

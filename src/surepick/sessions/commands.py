@@ -243,7 +243,7 @@ def place_of_number(journal: Journal, number: int) -> Place:
         if found.kind == "measured" and f'"number":{number},' in found.body:
             event = decode(found.kind, found.body)
             if isinstance(event, Measured) and event.number == number:
-                return event.place
+                return place_of(str(event.place), journal.state)  # it may be of an arm not known here yet
     raise SessionError(f"session {journal.name!r} has no value {number}", field="number")
 
 
@@ -347,7 +347,7 @@ def released(journal: Journal, token: str, worker: str, reason: str) -> Change:
         )
     is_recorded = journal.state.streams.of[place.probe].is_recorded(place.index)
     if is_recorded and measured_at(journal, place).is_extra:
-        return Change([], [str(place)])  # an extra value took its place: nothing is asked for
+        return Change([])  # an extra value took its place: nothing is asked for
     return Change([Released(*place, worker, reason)], [str(place)])
 
 
