@@ -87,32 +87,35 @@ def measured(journal: Journal, telling: Telling) -> Change:
     state, probe, uses = journal.state, telling.probe, telling.uses
     if (kept := _place_of_key(journal, telling.key)) is not None:
         return Change([], result=_repeated(journal, kept, telling))
-    answered, late = telling.place, ""
-    if answered is not None and state.streams.of[probe].is_recorded(answered.index):
-        if (known := _known(journal, answered, telling)) is not None:
+    late = ""  # the request, if another worker has answered it
+    if telling.place is not None and state.streams.of[probe].is_recorded(telling.place.index):
+        if (known := _known(journal, telling.place, telling)) is not None:
             return Change([], result=known)
-        late, answered = str(answered), None
-    for use in () if telling.sure else uses:
-        if (words := surprise(state, probe, use)) is not None:
-            raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
-    places = [] if answered is None else [answered.index]
-    if not late and len(places) < len(uses) and not state.is_over:
-        places = _open_places(journal, telling)
+        late = str(telling.place)
+    if not telling.sure:
+        for use in uses:
+            if (words := surprise(state, probe, use)) is not None:
+                raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
+    places = [] if late else _open_places(journal, telling)
     n_open = len(places)
     if n_open < len(uses):  # extra values are appended to the stream
         end = max(state.streams.of[probe].appended_at, max(places, default=-1) + 1)
         places += range(end, end + len(uses) - n_open)
-    events, release = list[Measured](), [late] if late else []
+    events = list[Measured]()
     for at, (index, values) in enumerate(zip(places, uses, strict=True)):
-        own = f"{probe}.{index}"
-        request = own if at < n_open else late if at == 0 else ""
-        key = telling.key if at == 0 or not telling.key else f"{telling.key}, {at}"
-        note = telling.note if at == 0 else ""
+        request, key, note = "", "", ""
+        if at < n_open:
+            request = f"{probe}.{index}"
+        elif at == 0:
+            request = late
+        if telling.key:
+            key = telling.key if at == 0 else f"{telling.key}, {at}"
+        if at == 0:
+            note = telling.note
         number = state.n_recorded + at + 1
         events.append(Measured(number, probe, index, values, telling.worker, request, key, note))
-        release.append(own)
     result = "extra" if n_open < len(uses) else "recorded"
-    return Change(events, release, Receipt(events[-1].number, result))
+    return Change(events, Receipt(events[-1].number, result))
 
 
 def _open_places(journal: Journal, telling: Telling) -> list[int]:
@@ -121,16 +124,20 @@ def _open_places(journal: Journal, telling: Telling) -> list[int]:
     First the request that is answered; then the worker's own ones, and those of the open batch from the
     oldest on. Only a value recorded by arm answers what another worker was asked for.
     """
+    places = dict[int, None]()  # which keeps their order
+    if telling.place is not None:
+        places[telling.place.index] = None
+    if journal.state.is_over or len(places) == len(telling.uses):
+        return list(places)
     stream, now = journal.state.streams.of[telling.probe], journal.clock()
     own, others = set[int](), set[int]()
     for (probe, index), lease in leased(journal.store.leases(journal.name)).items():
         is_open = probe == telling.probe and index < stream.end + AHEAD and not stream.is_recorded(index)
         if is_open and lease.expires > now:
             (own if lease.worker == telling.worker else others).add(index)
-    places, rest = dict[int, None](), stream.missing()  # a dictionary keeps their order
+    rest = stream.missing()
     if telling.place is not None:
         begin = telling.place.index
-        places[begin] = None
         rest = (index for index in rest if index > begin and index not in others)
     for index in itertools.chain(sorted(own), rest):  # which may be long
         if len(places) == len(telling.uses):
@@ -348,7 +355,7 @@ def released(journal: Journal, token: str, worker: str, reason: str) -> Change:
     is_recorded = journal.state.streams.of[place.probe].is_recorded(place.index)
     if is_recorded and measured_at(journal, place).is_extra:
         return Change([])  # an extra value took its place: nothing is asked for
-    return Change([Released(*place, worker, reason)], [str(place)])
+    return Change([Released(*place, worker, reason)])
 
 
 def removed(journal: Journal, text: str, reason: str) -> Change:
@@ -356,7 +363,7 @@ def removed(journal: Journal, text: str, reason: str) -> Change:
     number = count_in(text)
     place = place_of(text, journal.state) if number is None else place_of_number(journal, number)
     is_used = place.index < journal.state.streams.of[place.probe].cursor
-    return Change([Removed(*place, reason)], [str(place)], is_used)
+    return Change([Removed(*place, reason)], is_used)
 
 
 def extended(state: SessionState, delta: float | None, budget: int | None) -> Change:

@@ -25,7 +25,7 @@ from surepick.errors import (
     SurepickError,
 )
 from surepick.sessions import codec
-from surepick.sessions.events import Event, Removed, decode
+from surepick.sessions.events import AtPlace, Event, Measured, Removed, decode
 from surepick.sessions.setup import Setup
 from surepick.sessions.state import NotWholeError, SessionState
 from surepick.sessions.streams import Place
@@ -41,10 +41,9 @@ ALONE_AFTER = 20  # consecutive events of its own after which a journal assumes 
 
 
 class Change(NamedTuple):
-    """Events to write together, the requests whose leases end with them, and what to return."""
+    """Events to write together, and what to return; the leases on their places end with them."""
 
     events: Sequence[Event]
-    release: Sequence[str] = ()
     result: Any = None
 
 
@@ -258,7 +257,7 @@ class Journal:
 
         Of these leases, those on recorded measurements end with it.
         """
-        events, release, result = make(self.state)
+        events, result = make(self.state)
         if not events:
             return self.head, result
         drafts = self._dated(events)  # before anything is applied: it refuses what UTF-8 cannot hold
@@ -277,8 +276,10 @@ class Journal:
                 drafts += self._decisions()
             except Exception as error:
                 raise UndecidedError from error
-        ended = list({*release, *(self.recorded(leases) if leases else ())})
-        return self.store.append(self.name, drafts, expected=self.head, release=ended), result
+        ended = {str(event.place) for event in events if isinstance(event, AtPlace)}
+        ended |= {event.request for event in events if isinstance(event, Measured)} - {""}  # it may be late
+        ended |= set(self.recorded(leases))
+        return self.store.append(self.name, drafts, expected=self.head, release=sorted(ended)), result
 
     def _decide_behind(self, drafts: list[Draft]) -> None:
         """Append decisions after events that others appended meanwhile; if those matter, reopen instead."""
