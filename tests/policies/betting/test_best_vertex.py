@@ -61,18 +61,6 @@ def test_no_more_than_a_few_times_the_limit(kind):
     assert max(multiples) < 5
 
 
-def test_costs_and_scales_enter_what_is_measured():
-    problem, means = transport(3, 3, 3)
-    truth, rows = Gaussian(means, 0.5), {"A_eq": problem.rows.a_eq, "b_eq": problem.rows.b_eq}
-    plain = sp.simulate(problem.with_noise(np.full(9, 0.5)), truth, policy=sp.BetGapE(), seed=2, budget=10**7)
-    busiest = int(plain.counts.argmax())
-    costs = np.where(np.arange(9) == busiest, 9.0, 1.0)
-    costly = sp.Polytope(**rows, goal="smallest", cost=costs, noise=0.5)
-    dear = sp.simulate(costly, truth, policy=sp.BetGapE(), seed=2, budget=10**7)
-    assert plain.plan == dear.plan
-    assert dear.counts[busiest] / dear.n_measured < 0.7 * plain.counts[busiest] / plain.n_measured
-
-
 def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():
     problem = sp.Polytope(A_eq=[[1, 1, 1]], b_eq=[1.0], noise=1, goal="largest").with_settings(
         noise_kind="bounded variance"
@@ -81,16 +69,6 @@ def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon
     assert outcome.plan == (1.0, 0.0, 0.0)
     with refuses("policy"):
         sp.BetGapE(0.05, 0.1).start(problem)
-
-
-def test_a_price_of_batches_makes_them_fewer():
-    problem, means = transport(2005, 3, 3)
-    plain, priced = (
-        sp.simulate(given, Gaussian(means), policy=sp.BetGapE(), seed=1, budget=10**6)
-        for given in (problem, problem.with_settings(setup_cost=200.0))
-    )
-    assert plain.plan == priced.plan
-    assert priced.n_rounds < plain.n_rounds / 2
 
 
 RUNS = 150

@@ -47,18 +47,16 @@ def test_ties_end_and_take_few_measurements():
     assert "within 0.1 of the best" in outcome.guarantee
 
 
-def test_costs_scales_and_fixed_arms():
-    """An arm that is the same in all plans is never measured; a dear one less often."""
+@pytest.mark.parametrize("epsilon", [0.0, 0.05])
+def test_fixed_arms_are_never_measured_and_dear_ones_less_often(epsilon):
     rows = {"A_eq": [[1, 1, 1, 0]], "b_eq": [1.0], "lower": [0, 0, 0, 2], "upper": [1, 1, 1, 2]}
-    means = [1.0, 0.9, 0.2, 5.0]
-    noise = [0.5, 0.5, 0.25, 1.0]
-    cheap = sp.Polytope(**rows, noise=noise, goal="largest")
-    dear = sp.Polytope(**rows, noise=noise, cost=[9.0, 1.0, 1.0, 1.0], goal="largest")
-    shares = []
-    for problem in (cheap, dear):
-        outcome = sp.simulate(
-            problem, Gaussian(means, noise), policy=sp.BetGapE(epsilon=0.05), seed=1, budget=10**6
+    means, noise, shares = [1.0, 0.7, 0.2, 5.0], [0.5, 0.5, 0.25, 1.0], []
+    for cost in (1.0, [9.0, 1.0, 1.0, 1.0]):
+        problem, policy = (
+            sp.Polytope(**rows, noise=noise, cost=cost, goal="largest"),
+            sp.BetGapE(0.05, epsilon),
         )
+        outcome = sp.simulate(problem, Gaussian(means, noise), policy=policy, seed=1, budget=10**6)
         assert outcome.plan[3] == 2.0
         assert outcome.counts[3] == 0
         shares.append(outcome.counts[0] / outcome.n_measured)
