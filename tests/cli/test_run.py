@@ -164,6 +164,9 @@ def test_a_rehearsal_ends_beside_the_limit_and_policies_are_compared(folder):
     assert one.json["n_measured"] > one.json["limit"]
     near = surepick("simulate", "trips.csv", "--epsilon", "1", "--json").json
     assert near["limit"] < min(one.json["limit"], near["n_measured"])
+    with write_trips(folder, "bounded.csv", noise=None).open("a") as file:
+        file.write("low,0\nhigh,60\n")
+    assert surepick("simulate", "bounded.csv", "--json").json["limit"] is None  # it is one of Gaussian noise
     assert surepick("simulate", "trips.csv", "--budget", "5").code == 1
     policies = ("--policy", "BetGapE", "--policy", "Uniform")
     both = surepick(

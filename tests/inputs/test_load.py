@@ -43,6 +43,7 @@ def test_every_example_of_the_guide_loads(load, tmp_path, language, text):
         (tmp_path / name).write_text(rows, encoding="utf-8")
     loaded = load(text, f"case.{language}")
     assert loaded.means.shape == (loaded.problem.n_arms,)
+    assert loaded.problem.knows_noise or loaded.noise_scale is not None  # so that it can be simulated
     document, schema = (tomllib if language == "toml" else json).loads(text), keys.schema()["oneOf"]
     (fits,) = [one for one in schema if one["properties"]["kind"]["const"] == document["kind"]]
     assert set(fits["required"]) <= document.keys() <= fits["properties"].keys()

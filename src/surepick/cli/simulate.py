@@ -82,7 +82,8 @@ def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
     loaded, policy, seed, budget = call
     if not loaded.problem.knows_noise and loaded.noise_scale is None:
         raise FileError(
-            "the noise is unknown, and a simulation has to draw with some; state it beside the truth",
+            "the noise is unknown, and a simulation has to draw with some; add noise = 1, or what it is, "
+            "under [truth], or a row noise to a spreadsheet",
             field="truth.noise",
         )
     truth = environment_of(loaded.problem, loaded.true_means, loaded.noise_scale)
@@ -131,11 +132,15 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
 
 
 def limit_of(loaded: Truth, policy: Policy) -> float | None:
-    """Return how few measurements any method needs under the file's truth; None without truth or limit."""
+    """Return how few measurements any method needs under the file's truth; None without truth or limit.
+
+    The limit is that of Gaussian noise. Readings between low and high have less, so that none is known here.
+    """
     from surepick.limits.limit import limit
 
     delta = policy.delta  # 1 for a policy that guarantees nothing: then there is no limit
-    if loaded.means is None or loaded.known.noise_scale is None or delta >= 1:
+    is_gaussian = loaded.known.noise_scale is not None and loaded.problem.bounds is None
+    if loaded.means is None or not is_gaussian or delta >= 1:
         return None
     tolerance = TOLERANCE if loaded.problem.is_listed else UNLISTED_TOLERANCE
     found = limit(loaded.known, loaded.means, delta=delta, tolerance=tolerance, epsilon=policy.epsilon)

@@ -28,7 +28,7 @@ from surepick.views.numbers import span, value
 USUAL = {"delta": 0.05, "epsilon": 0.0, "budget": None}
 MOST_NAMED = 200  # plans
 ASK_LIMITS = (
-    "Is there a number that no value is below, and one that no value is above? State them as rows low and "
+    "Is there a number that no value is below, and one that no value is above? State them as low and "
     "high, for each arm if you can: then nothing is assumed about the noise. Narrow limits save measurements."
 )
 
@@ -82,16 +82,16 @@ class Check:
         return "a spread, or the noise" if self.loaded.problem.probes is None else "the noise"
 
     def choice_words(self, one: Choice) -> tuple[str, str]:
-        """Return what a choice is, and the option or row that makes it."""
+        """Return what a choice is, and the option, or the key of the file, that makes it."""
         amount = value(one.value, self.loaded.problem.about.unit)
         if one.setting == "epsilon":
             what = f"within {amount} of the best" if one.value else "the very best plan"
             return what, f"--epsilon {one.value or 0:g}"
         if one.setting == "limits":
-            return f"limits about {amount} apart", "rows low, high"
+            return f"limits about {amount} apart", "low and high"
         if one.setting == "noise":
-            return f"a noise of {amount} stated", "row noise"
-        return ("without your guess", "no row guess") if one.value is None else ("with a guess", "row guess")
+            return f"a noise of {amount} stated", "noise"
+        return ("without your guess", "no guess") if one.value is None else ("with a guess", "guess")
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""

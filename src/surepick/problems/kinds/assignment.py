@@ -14,6 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, Goal, IntArray, Numbers
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import DrawOptions, Family
@@ -49,7 +50,7 @@ def assign(
 
     >>> prices = {"mail": {"small": 1, "large": 3}, "chat": {"small": 1, "large": 3}}
     >>> assign(prices, 4, goal="largest").plan_names
-    ('mail: small, chat: small', 'mail: small, chat: large', 'mail: large, chat: small')
+    ('mail: small + chat: small', 'mail: small + chat: large', 'mail: large + chat: small')
     """
     if isinstance(prices, Mapping):
         slot_names = list(prices) if slot_names is None else slot_names
@@ -94,7 +95,7 @@ def assign(
         n_plans=prod(len(own) for own in pairs),
         kind="assign",
         noun="assignment",
-        name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
+        name_of=lambda plan: counted(names, plan),
         listed=lambda: (chosen(plan, len(names)) for plan in all_from([], 0.0)),
         recipe={
             "prices": [[x if np.isfinite(x) else None for x in row] for row in table.tolist()],

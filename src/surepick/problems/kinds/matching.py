@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, names_for
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import DrawOptions, Family
@@ -44,7 +45,7 @@ def matchings(
     ...     [[2, 3], [2, 2]], row_names=["Ann", "Bob"], column_names=["paint", "weld"], goal="smallest"
     ... )
     >>> sorted(problem.plan_names)
-    ['Ann: paint, Bob: weld', 'Ann: weld, Bob: paint']
+    ['Ann: paint + Bob: weld', 'Ann: weld + Bob: paint']
     """
     kinds = ("row", "column")
     if guess is not None:
@@ -93,7 +94,7 @@ def matchings(
         kind="matchings",
         noun="matching",
         count_is_exact=bool(mask.all()),
-        name_of=lambda plan: ", ".join(names[s] for s in np.flatnonzero(plan)),
+        name_of=lambda plan: counted(names, plan),
         within=within,
         recipe={
             "row_names": list(rows),
