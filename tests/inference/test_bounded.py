@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 import surepick as sp
 from common import refuses
+from session_tools import answer
 from surepick.core.probes import Probe
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, SessionError
@@ -187,9 +188,7 @@ def two_coins(rng, _):
 def test_a_session_learns_the_variance_and_is_verified(problem, value, delta):
     session = sp.Session.create("memory://", "rates", problem, policy=sp.BetGapE(delta), seed=1)
     rng = np.random.default_rng(3)
-    while requests := session.ask(200):
-        for request in requests:
-            session.tell(request, value(rng, request.probe))
+    answer(session, lambda request: value(rng, request.probe), at_once=200)
     assert session.outcome.plan == 1
     assert session.verify(session.certificate().to_json()).holds
     if problem is TWO:

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import surepick as sp
-from common import largest
+from common import largest, measured
 from hard_families import FAMILIES, Peeking, PeekingFactor, count_errors
 from hard_families import is_refuted as is_refuted_at
 from surepick.core.run import Stop
@@ -72,22 +72,16 @@ CONTROLS = {
 
 def n_wrong(policy, problem, means, budget, factor=None):
     """How many of the runs give a wrong answer within their budget."""
-    probes, wrong = arm_probes(problem), 0
-    truth, values = probes.rows @ np.asarray(means), problem.plans @ np.asarray(means)
+    truth, values, wrong = arm_probes(problem).rows @ np.asarray(means), problem.plans @ np.asarray(means), 0
     for seed in range(RUNS):
-        run, rng, used = policy.start(problem), np.random.default_rng([77, seed]), 0
+        run = policy.start(problem)
         if factor is not None:
             run._factor = factor()
-        while used < budget:
-            decision = run.decide()
-            if isinstance(decision, Stop):
-                is_tie = isinstance(policy, Challenge)  # of equal plans none may be named better
-                worse = values[decision.plan] < values.max() - policy.epsilon
-                wrong += decision.plan != 0 if is_tie else worse
-                break
-            n = decision.counts[probes.owner]
-            run.absorb(decision.counts, n * truth + np.sqrt(n) * rng.standard_normal(len(n)))
-            used += int(decision.counts.sum())
+        decision = measured(run, truth, np.random.default_rng([77, seed]), budget=budget)
+        if isinstance(decision, Stop):
+            is_tie = isinstance(policy, Challenge)  # of equal plans none may be named better
+            worse = values[decision.plan] < values.max() - policy.epsilon
+            wrong += decision.plan != 0 if is_tie else worse
     return wrong
 
 

@@ -51,14 +51,6 @@ def measured(run, means, rng, n=10**6, scale=1.0, budget=np.inf):
     return decision
 
 
-def told(session, value, n=50):
-    """Answer all requests of a session by value(request) until it ends."""
-    while requests := session.ask(n):
-        for request in requests:
-            session.tell(request, value(request))
-    return session
-
-
 @contextmanager
 def refuses(field, error=SurepickError):
     """Expect an error of this class about this field."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from common import measured, refuses
 from hard_families import is_refuted
-from polytopes import KINDS, PeekingPolicy, all_vertices, assignment, transport
+from polytopes import PeekingPolicy, all_vertices, assignment, transport
 from surepick.core.proofs import objections
 from surepick.inference.wealth import EMPTY
 from surepick.policies.polytopes.edges import Vertices
@@ -46,19 +46,6 @@ def test_the_clearest_basis_of_a_degenerate_vertex_is_clearer_and_of_the_same_ve
     z = [float((-e.gains @ means / np.sqrt(e.squares.sum(axis=1))).min()) for e in (first, clearest)]
     assert z[1] > z[0]
     assert z[1] > 0
-
-
-@pytest.mark.parametrize("kind", ["3x3", "mix", "program"])
-def test_no_more_than_a_few_times_the_limit(kind):
-    """A net for the tuning: `surepick reproduce polytope` has the figures."""
-    multiples = []
-    for seed in (301, 302):
-        problem, means = KINDS[kind](seed)
-        least = sp.limit(problem, means).measurements
-        outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=seed, budget=10**12)
-        assert outcome.correct
-        multiples.append(outcome.n_measured / least)
-    assert max(multiples) < 5
 
 
 def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon():

@@ -7,6 +7,7 @@ from scipy.stats import binom
 import surepick as sp
 from common import largest, measured, refuses
 from policy_contract import OF_INCUMBENTS, OwnContract
+from session_tools import answer
 from surepick.core.run import Stop
 from surepick.errors import ParameterError
 from surepick.policies.betting.batch_run import BatchRun
@@ -160,8 +161,6 @@ def test_an_incumbent_that_ties_with_others_is_seldom_replaced(kind, incumbent, 
 
 def test_a_session_keeps_an_incumbent_of_plans_that_are_not_listed():
     session = sp.Session.create("memory://", problem=teams(), name="mine", incumbent="a + b")
-    while requests := session.ask():
-        for request in requests:
-            session.tell(request, {"a": 3.0, "b": 2.0}.get(request.arm, 0.0))
+    answer(session, lambda request: {"a": 3.0, "b": 2.0}.get(request.arm, 0.0))
     assert session.view().proved.claim == "incumbent_stays"
     assert session.verify(session.certificate().to_json()).holds

@@ -109,16 +109,13 @@ def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
 
 def test_it_proves_more_than_bets_with_the_same_budget():
     problem, truth = largest(np.eye(3)), Gaussian([0.6, 0.0, 0.0])
-    bets, test, sharper = [], [], []
-    for seed in range(60):
-        how = {"seed": seed, "budget": 120}
-        bets.append(sp.simulate(problem, truth, policy=BetGapE(delta=1e-6), **how).risk)
-        test.append(sp.simulate(problem, truth, policy=BetGapE(delta=1e-6), **how, last_call=0.5).risk)
-        sharper.append(
-            sp.simulate(problem, truth, policy=BetGapE(delta=1e-6), **how, last_call=0.5, gaussian=True).risk
-        )
-    assert np.median(sharper) < np.median(test) < np.median(bets)
-    assert np.median(sharper) < np.median(bets) / 3
+    given = {"policy": BetGapE(delta=1e-6), "budget": 120}
+    bets, test, sharper = (
+        np.median([sp.simulate(problem, truth, seed=seed, **given, **how).risk for seed in range(60)])
+        for how in ({}, {"last_call": 0.5}, {"last_call": 0.5, "gaussian": True})
+    )
+    assert sharper < test < bets
+    assert sharper < bets / 3
 
 
 def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed():
@@ -150,31 +147,21 @@ def test_the_whole_budget_is_used(policy, given):
 def test_unknown_noise_has_a_final_batch_of_replicates(given):
     problem, means, found = sp.Problem(np.eye(3), **given, goal="largest"), np.array([1.2, 0.0, 0.0]), []
     for seed in range(20):
-        run, rng, used = BetGapE(delta=0.05).start(problem), np.random.default_rng(seed), 0
-        while not isinstance(decision := run.decide(), Stop):
-            if used == 24:
-                run.call_last(60, gaussian=False)
-                decision = run.decide()
-            counts = decision.counts
-            run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(3))
-            used += int(counts.sum())
-        assert used <= 24 + 60
-        found.append(decision.plan)
+        run, rng = BetGapE(delta=0.05).start(problem), np.random.default_rng(seed)
+        measured(run, means, rng, budget=24)
+        run.call_last(60, gaussian=False)
+        found.append(measured(run, means, rng).plan)
+        assert run.counts.sum() <= 24 + 60
     assert set(found) <= {0, None}
     assert found.count(0) >= 10
 
 
 def test_it_may_come_before_the_first_stake():
     means, rng = np.append(np.zeros(29), 9.0), np.random.default_rng(1)
-    run, used = BetGapE(epsilon=0.3).start(sp.Problem(np.eye(30), goal="largest")), 0
-    while not isinstance(decision := run.decide(), Stop):
-        if used == 4 * 30:  # four replicates of each arm: nothing was bet on
-            run.call_last(600, gaussian=False)
-            decision = run.decide()
-        counts = decision.counts
-        run.absorb(counts, counts * means + np.sqrt(counts) * rng.standard_normal(30))
-        used += int(counts.sum())
-    assert (decision.plan, used) == (29, 720)
+    run = BetGapE(epsilon=0.3).start(sp.Problem(np.eye(30), goal="largest"))
+    measured(run, means, rng, budget=4 * 30)  # four replicates of each arm: nothing was bet on
+    run.call_last(600, gaussian=False)
+    assert (measured(run, means, rng).plan, run.counts.sum()) == (29, 720)
 
 
 def test_after_the_last_block_there_is_no_other():

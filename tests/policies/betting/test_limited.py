@@ -7,6 +7,7 @@ from scipy.stats import binom
 import surepick as sp
 from common import refuses, terms_now
 from forged_logs import lines_of, sealed
+from session_tools import answer, gaussian
 from surepick.cli.output import NOTHING_TO_TAKE
 from surepick.cli.run import exit_code
 from surepick.core.run import Decision, Stop
@@ -95,12 +96,8 @@ def without_a_plan(budget=None):
     """Return a session that has ended; no plan keeps its limit."""
     values, loads = [1.0, 0.8, 0.5], [3.0, 2.0, 1.5]
     problem, policy = asked(values, epsilon=0.3, limit=0.0, tolerance=0.5)
-    means, rng = dict(zip(problem.arm_names, [*values, *loads], strict=True)), np.random.default_rng(1)
     session = sp.Session.create("memory://", "none", problem, policy=policy, budget=budget)
-    while session.status == "running":
-        for request in session.ask(50):
-            session.tell(request, means[request.arm] + rng.standard_normal())
-    return session
+    return answer(session, gaussian([*values, *loads], seed=1), at_once=50)
 
 
 def test_that_no_plan_keeps_the_limit_is_proved_and_the_session_verifies():

@@ -9,6 +9,7 @@ from scipy.stats import beta
 
 import surepick as sp
 from common import largest, terms_now
+from session_tools import answer, gaussian
 from surepick.core.run import Decision, Stop
 from surepick.inference.wealth import COMMON, WAITING
 from surepick.policies.betting.batch_run import BatchRun
@@ -137,9 +138,6 @@ def test_wealth_against_a_plan_starts_at_one_and_a_stake_moves_it():
 def test_sessions_with_planning_rounds_verify(epsilon, noise_scale):
     problem = sp.Problem(np.eye(N), noise=noise_scale, goal="largest")
     session = sp.Session.create("memory://", "many", problem, policy=sp.BetGapE(0.1, epsilon=epsilon))
-    rng = np.random.default_rng(5)
-    while requests := session.ask(5000):
-        for request in requests:
-            session.tell(request, 2.0 * (request.probe == 7) + rng.standard_normal())
+    answer(session, gaussian(2.0 * (np.arange(N) == 7), seed=5), at_once=5000)
     assert session.state().plan == 7
     assert session.verify().holds

@@ -6,6 +6,7 @@ import pytest
 import probe_cases
 import surepick as sp
 from common import largest, refuses
+from session_tools import answer, gaussian
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.inference.contrasts import arm_probes
@@ -108,10 +109,7 @@ def test_last_bits_of_values_change_no_decision(problem, means):
 def test_a_log_and_its_certificate_are_verified_where_last_bits_differ():
     problem, means = probe_cases.top_k(6, 2, 0, "full")
     session = sp.Session.create("memory://", "plans", problem, policy=sp.BetGapE(delta=0.2))
-    truth, rng = problem.probes.rows @ (8 * means), np.random.default_rng(5)
-    while requests := session.ask(200):
-        for request in requests:
-            session.tell(request, float(truth[request.probe] + rng.normal()))
+    answer(session, gaussian(problem.probes.rows @ (8 * means), seed=5), at_once=200)
     certificate = session.certificate().to_json()
     certificate["risk"] *= 1 + 1e-12
     assert session.verify(certificate).holds

@@ -6,6 +6,7 @@ from scipy.stats import binom
 
 import surepick as sp
 from common import largest, refuses, terms_now
+from session_tools import answer, gaussian
 from surepick.core.run import Decision
 from surepick.errors import ParameterError
 from surepick.inference.factors import SubGaussian
@@ -86,15 +87,12 @@ def test_all_near_plans_are_named_and_no_others(given, plans):
 
 
 def test_a_session_names_them_in_view_and_certificate_and_verifies():
-    tape = np.random.default_rng(5)
     means = {"a": 3.0, "b": 2.9, "c": 0.0}
     problem = largest(list(means))
     session = sp.Session.create("memory://", "ties", problem, policy=Tied(epsilon=1.0))
     with pytest.raises(ParameterError):
         session.add_plan("d", "a + b")
-    while session.status == "running":
-        for request in session.ask(50):
-            session.tell(request, means[request.arm] + tape.standard_normal())
+    answer(session, gaussian(means, seed=5), at_once=50)
     view, certificate = session.view(), session.certificate()
     assert view.proved.claim == "own"
     assert set(view.proved.plans) == set(certificate.good) == {"a", "b"}
