@@ -2,7 +2,7 @@
 
     factors      what a bet on a gap pays: an e-value for each kind of noise
     contrasts    gaps between plans, estimated from one batch, and the variance of the estimates
-    noise        covariances of unknown noise, estimated from replicates; for planning only
+    noise        what is known of the noise: its size, or an estimate from replicates
     bounded      readings between known bounds: a factor that learns their variance
     steps        bet sizes as decisions record them: whole numbers
     wealth       uninvested cash, accounts, their components, and the largest wealth so far

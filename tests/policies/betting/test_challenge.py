@@ -114,10 +114,10 @@ def test_the_incumbent_is_found_by_its_name_or_refused():
 
 def test_a_final_batch_can_prove_either_answer():
     problem = largest(np.eye(2))
-    for means, answer in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):
+    for means, right in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):
         how = {"seed": 4, "budget": 40, "last_call": 0.6, "gaussian": True}
         outcome = sp.simulate(problem, Gaussian(means), policy=Challenge(0), **how)
-        assert (outcome.plan, outcome.n_measured <= 40) == (answer, True)
+        assert (outcome.plan, outcome.n_measured <= 40) == (right, True)
 
 
 def teams(noise=1.0):

@@ -6,8 +6,9 @@ against it win.
       scale_bound  the same where bets need a scale of unknown noise: its first batch bounds it
       batch        the measurements of one batch; `run_state` is the state of a run as plain values
       batch_design which probes a batch uses, how often, and how long it is
-      question     what a run asks: `best` (the best plan, or one of many within epsilon), `within` (one of
-                   few), `best_vertex` and `within_polytope` (the same of all plans of a polytope)
+      estimates    what measurements say of gaps: all so far, and those of one batch
+      question     what a run asks. Of a list (`list_question`): `best` (the best plan, or one of many within
+                   epsilon) and `within` (one of few). Of a polytope: `best_vertex` and `within_polytope`
     sign_race    SignRace, rounds in which plans win or lose, whatever the noise
 
 The theorem and its factors are in `surepick.inference`, what polytopes need in `surepick.policies.polytopes`,
