@@ -120,13 +120,11 @@ def test_it_proves_more_than_bets_with_the_same_budget():
 
 def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed():
     problem, truth = largest(np.eye(2)), Gaussian([0.5, 0.0])
-    early = sp.simulate(problem, truth, policy=BetGapE(), seed=1, budget=2_000, last_call=0.5, gaussian=True)
-    assert early.plan == 0
-    assert "sub-Gaussian" in early.guarantee
-    late = sp.simulate(problem, truth, policy=BetGapE(), seed=5, budget=70, last_call=0.5, gaussian=True)
-    assert late.n_measured == 70
-    assert late.plan == 0
-    assert late.risk <= 0.05
+    how = {"last_call": 0.5, "gaussian": True}
+    early = sp.simulate(problem, truth, seed=1, budget=2_000, **how)
+    assert (early.plan, "sub-Gaussian" in early.guarantee) == (0, True)
+    late = sp.simulate(problem, truth, seed=5, budget=70, **how)
+    assert (late.plan, late.n_measured, late.risk <= 0.05) == (0, 70, True)
     assert "independent Gaussian noise" in late.guarantee
     none = sp.simulate(problem, Gaussian([0.0, 0.0]), policy=BetGapE(), budget=70, last_call=0.5)
     assert (none.plan, none.state) == (None, State.BUDGET_SPENT)

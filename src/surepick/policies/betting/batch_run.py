@@ -91,28 +91,31 @@ class BatchRun(Run):
 
         Bounds on readings are kept where the question bets on single gaps; elsewhere they are a noise scale.
         """
-        self._mean_bounds, self._known_parts = problem.mean_bounds, None
+        self._mean_bounds = problem.mean_bounds
+        self._known_parts: FloatArray | None = None
         self._bounds = problem.bounds if self._question.learns_variance else None
         if problem.probes is not None and problem.is_known.any():
             self._known_parts = np.asarray(problem.probes.rows @ problem.known_means)
             self._bounds = None if self._bounds is None else self._bounds - self._known_parts[:, None]
 
     def _refresh(self) -> None:
-        """Derive from the state what the next decision needs: noise, estimates, the largest average."""
+        """Derive from the state what the next decision needs."""
         if self._noise.is_learned:
             self._readings = readings_of(self._noise.probes(), self._readings.basis)
         self._estimate()
 
     def _estimate(self) -> None:
-        readings, owner = self._readings, self._readings.owner
+        """Derive estimates and the largest average from what is known of the noise now."""
+        readings = self._readings
         known = self._prior.plus(self.counts, self.sums)
-        self._design.readings, first = readings, readings.matrix(self._design.first_cover)
+        self._design.readings = readings
+        first = readings.matrix(self._design.first_cover)
         self._estimates = Estimates(readings, first, self.counts, known.uses, known.sums)
         if self._mean_bounds is not None and readings.basis is None:
             self._estimates.means = np.clip(self._estimates.means, *self._mean_bounds.T)
         self._largest = 0.0
         if readings.basis is not None:  # bounds the bias of mixed readings
-            n = known.uses[owner]
+            n = known.uses[readings.owner]
             averages = np.divide(known.sums, n, out=np.zeros(len(n)), where=n > 0)
             self._largest = float(np.abs(readings.probes.whiten(averages)).max())
 
@@ -226,9 +229,10 @@ class BatchRun(Run):
 
     def _use_noise_of(self, decision: Decision) -> None:
         """Bet by the noise that was recorded, should this machine have rounded it otherwise."""
-        own, recorded = recorded_noise(self._readings.probes), decision.more
+        recorded = decision.more
         if "noise" not in recorded:
             return
+        own = recorded_noise(self._readings.probes)
         is_same_scale = np.array_equal(own["noise"], recorded["noise"])
         if not is_same_scale or own.get("factors") != recorded.get("factors"):
             probes = with_noise(self._readings.probes, recorded)

@@ -72,10 +72,12 @@ class Best(ListQuestion):
     def bind(self, readings: Readings, parts: PlanParts) -> None:
         """Take these plans; many with an arm each have planning rounds."""
         super().bind(readings, parts)
-        had_own_arms, self._probe_of = self._probe_of is not None, None
+        had_own_arms = self._probe_of is not None
+        self._probe_of = None
         may_search = self.searches and self.n_plans > FEW
         if may_search and isinstance(readings, DiagonalReadings) and readings.is_single:
-            arms, probe_of_arm = _arm_of_each(self.plans), np.zeros(self.plans.shape[1], dtype=np.int64)
+            arms = _arm_of_each(self.plans)
+            probe_of_arm = np.zeros(self.plans.shape[1], dtype=np.int64)
             probe_of_arm[readings.arm] = np.arange(len(readings.costs))
             self._probe_of = None if arms is None else probe_of_arm[arms]
         if had_own_arms != (self._probe_of is not None):
@@ -113,9 +115,9 @@ class Best(ListQuestion):
         standard error.
         """
         values = self.values(estimates)
-        self.leader = int(
-            np.argmax(values if self._probe_of is None else values - self._own_error(estimates))
-        )
+        if self._probe_of is not None:
+            values = values - self._own_error(estimates)
+        self.leader = int(np.argmax(values))
 
     def search(self, estimates: Estimates, targets: Targets) -> IntArray | None:
         """Return the uses of a planning round, which tells who should lead many arms; None if none is due.
@@ -163,7 +165,8 @@ class Best(ListQuestion):
         self.leader = decision.leader
         if self.leader == self.led:
             return
-        self.led, counts = self.leader, estimates.counts
+        self.led = self.leader
+        counts = estimates.counts
         own = counts if self._probe_of is None else counts[self._probe_of[self.leader]][None]
         first = self.first_led_at.pop(self.leader, own)
         if len(self.first_led_at) >= _MOST_LEADERS:
@@ -273,7 +276,8 @@ class WithinMany(Best):
 
     def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Bet and stake as on the best plan; stake on the leader against every rival that it is ready for."""
-        found, targets = super().terms(estimates, batch), batch.targets
+        found = super().terms(estimates, batch)
+        targets = batch.targets
         if not found or targets is None:
             return found
         errors_ahead = (targets.gap + self.epsilon) / np.sqrt(targets.gap_variance)
@@ -328,8 +332,9 @@ class WithinMany(Best):
         bets = super().bets(decision, estimates)
         if decision.is_final:
             return bets
-        mixture, contrasts = mixture_of(decision.more["bets"]), bets[0].contrasts
-        return [*bets, Bet(self.leader, decision.rivals, contrasts, self.epsilon, None, *mixture)]
+        centre, variance = mixture_of(decision.more["bets"])
+        own = Bet(self.leader, decision.rivals, bets[0].contrasts, self.epsilon, None, centre, variance)
+        return [*bets, own]
 
     def count(self, bets: list[Bet]) -> None:
         """Update the common account, and the leader's own one together with it."""
@@ -399,7 +404,8 @@ def stake_all(wealth: Wealth, account: Account, recorded: list[float] | None, es
     if recorded is None:
         return
     share, fixed_part = recorded
-    amount, n_fixed = wealth.withdraw(share), account.components.shape[1] - 1
+    amount = wealth.withdraw(share)
+    n_fixed = account.components.shape[1] - 1
     if fixed_part > 0:
         account.stake(amount + math.log(fixed_part / n_fixed), slice(0, -1))
     if fixed_part < 1:

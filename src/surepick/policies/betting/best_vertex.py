@@ -93,12 +93,13 @@ class BestVertex(Question):
         """Let the vertex lead that looks best; where several bases stand for it, the clearest of them."""
         if self.has_leader and self.is_answered:
             return
-        means, variance, edges = estimates.means, estimates.arm_variance(), None
-        start = self._vertices.first if not self.has_leader else self._led_edges.at
-        if self.has_leader and (estimates.gap(self._losses(self._led_edges)) >= 0).all():
+        means, variance = estimates.means, estimates.arm_variance()
+        if not self.has_leader:
+            edges = self._vertices.best(means, self._vertices.first)
+        elif (estimates.gap(self._losses(self._led_edges)) >= 0).all():
             edges = self._led_edges
-        if edges is None:
-            edges = self._vertices.best(means, start)
+        else:
+            edges = self._vertices.best(means, self._led_edges.at)
         edges = self._vertices.clearest(edges, means, np.where(np.isfinite(variance), variance, 0.0))
         self.leader = basis_text(edges.at)
 
@@ -133,11 +134,11 @@ class BestVertex(Question):
 
     def rival_objection(self, decision: Decision) -> str | None:
         """Return why these cannot be the rivals: they are the variables whose edges are not ruled out."""
-        leaves, threshold = self.edges(decision.leader).leaves, self.wealth.threshold
-        is_rival, excess = np.isin(leaves, decision.rivals), self.evidence(decision.leader) - threshold
+        leaves = self.edges(decision.leader).leaves
+        is_rival = np.isin(leaves, decision.rivals)
         if is_rival.sum() != len(decision.rivals) or not is_rival.any():
             return "its rivals are no edges of the leader"
-        wrong = np.where(is_rival, excess, -excess) > TOLERANCE * threshold
+        wrong = self.misplaced(is_rival, self.evidence(decision.leader))
         if wrong.any():
             return f"edge {int(leaves[np.argmax(wrong)])} is on the wrong side of its rivals"
         return None

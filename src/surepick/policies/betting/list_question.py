@@ -136,9 +136,7 @@ class ListQuestion(Question):
         """Return why these cannot be the rivals: they are the plans that are not ruled out."""
         is_rival = np.zeros(self.n_plans, dtype=bool)
         is_rival[decision.rivals] = True
-        threshold = self.wealth.threshold
-        excess = self.rival_evidence(decision.leader) - threshold
-        wrong = np.where(is_rival, excess, -excess) > TOLERANCE * threshold
+        wrong = self.misplaced(is_rival, self.rival_evidence(decision.leader))
         if wrong.any() or not is_rival.any():
             return f"plan {int(np.argmax(wrong))} is on the wrong side of its rivals, or it has none"
         return None

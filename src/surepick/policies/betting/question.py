@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.run import Answer, Decision, Standing
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.run import TOLERANCE, Answer, Decision, Standing
 from surepick.design.grid import VALUE_BITS, on_grid
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.wealth import Account, Wealth
@@ -193,6 +193,11 @@ class Question(ABC):
 
         Who leads, and how much is measured, is free: whatever depends on complete batches alone is allowed.
         """
+
+    def misplaced(self, is_rival: BoolArray, evidence: FloatArray) -> BoolArray:
+        """Return where a rival is ruled out by this evidence, or no rival is not, beyond rounding."""
+        excess = evidence - self.wealth.threshold
+        return np.asarray(np.where(is_rival, excess, -excess) > TOLERANCE * self.wealth.threshold)
 
     @abstractmethod
     def checks(self, decision: Decision) -> Mapping[str, Check]:
