@@ -158,9 +158,8 @@ class KeepOrReplace(Best):
 
     STATE: ClassVar[tuple[str, ...]] = (*Best.STATE, "challenger")
     searches = False  # the incumbent leads
-    first_share = grid_share = (
-        0.5  # of the cash on a challenger's first bets; of a first stake on fixed sizes
-    )
+    first_share = 0.5  # of the cash, on a challenger's first bets
+    grid_share = 0.5  # of a first stake, on fixed sizes
     caution = 0.5  # standard errors below its estimated advantage that a challenger's mixture is centred
     switch_ratio = 1.25  # times the challenger's standardised advantage that another needs to take its place
     hopeless = 4.0  # times what keeping seems to need, while a plan looks better by more than epsilon

@@ -69,25 +69,30 @@ class ScaleBoundRun(BatchRun):
         super().__init__(known, policy, self._ask(known, (1 - SHARE) * self._delta))
 
     @property
-    def may_call_last(self) -> bool:
-        """Whether the noise is bounded by now, so that bets are made."""
+    def _is_bounded(self) -> bool:
+        """Whether the replicates have been measured, so that bets are made."""
         return len(self._values) > 0
+
+    @property
+    def may_call_last(self) -> bool:
+        """Whether a final batch may be called now: not before bets are made."""
+        return self._is_bounded
 
     @property
     def may_grow(self) -> bool:
         """Whether bets are made, and no batch is open: guides wait until then."""
-        return self.may_call_last and super().may_grow
+        return self._is_bounded and super().may_grow
 
     def objection(self, decision: Decision) -> str | None:
         """Return why no run takes this decision here: every arm has to be in the replicates."""
-        own = None if self.may_call_last else self.propose()
+        own = None if self._is_bounded else self.propose()
         if isinstance(own, Decision) and not np.array_equal(own.uses, decision.uses):
             return "it is not the replicates that bound the noise"
         return super().objection(decision)
 
     def settle(self, batch: Batch) -> None:
         """Bound the noise by the replicates, those without a removed value, or settle the bets."""
-        if self.may_call_last:
+        if self._is_bounded:
             super().settle(batch)
             if self._is_late:
                 self._start_bets(self._prior.plus(self.counts, self.sums))
@@ -126,7 +131,7 @@ class ScaleBoundRun(BatchRun):
         if self.may_grow:
             self._start_bets(self._prior.plus(self.counts, self.sums))
         else:
-            self._is_late = self.may_call_last
+            self._is_late = self._is_bounded
 
     def remember(self, past: Past) -> None:
         """Begin the bets with prior data."""
@@ -135,7 +140,7 @@ class ScaleBoundRun(BatchRun):
     def call_last(self, n: int, *, gaussian: bool) -> None:
         """Make these n measurements a final batch, of noise that is Gaussian by assumption."""
         del gaussian
-        if not self.may_call_last:
+        if not self._is_bounded:
             raise ParameterError(
                 f"the noise is still being learned; call the final batch after {REPLICATES} measurements of "
                 "each arm",
@@ -152,12 +157,12 @@ class ScaleBoundRun(BatchRun):
 
     def noise_estimate(self) -> FloatArray:
         """Return the bounds on the noise; nan before they are known."""
-        return super().noise_estimate() if self.may_call_last else np.full(len(self._uses), np.nan)
+        return super().noise_estimate() if self._is_bounded else np.full(len(self._uses), np.nan)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the run whose state this is."""
         self._values, self._uses, self._delta = state["_values"], state["_uses"], state["_delta"]
-        if self.may_call_last:
+        if self._is_bounded:
             self._start_bets(self._prior)
         super().restore(state)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,20 +89,17 @@ class WithinFew(ListQuestion):
 
     def checks(self, decision: Decision) -> Mapping[str, Check]:
         """Return that there may be a stake with its parts; the first one, which has sizes, must be."""
-        if decision.is_final:
+        is_first = not len(self.sizes)
+        if decision.is_final or not (is_first or "stake" in decision.more):
             return {}
-        is_first, has_stake = not len(self.sizes), "stake" in decision.more
+        checks: dict[str, Check] = {"stake": is_share, "weights": partial(are_steps, n=self.n_plans)}
+        if is_first:
+            checks["sizes"] = self._are_sizes
+        return checks
 
-        def are_sizes(sizes: Any) -> bool:
-            return (
-                isinstance(sizes, list) and 0 < len(sizes) <= self.most_sizes and are_steps(sizes, len(sizes))
-            )
-
-        return {
-            "stake": lambda share: is_share(share) if has_stake or is_first else share is None,
-            "weights": lambda parts: are_steps(parts, self.n_plans) if has_stake else parts is None,
-            "sizes": lambda sizes: are_sizes(sizes) if is_first else sizes is None,
-        }
+    def _are_sizes(self, recorded: Any) -> bool:
+        is_list = isinstance(recorded, list) and 0 < len(recorded) <= self.most_sizes
+        return is_list and are_steps(recorded, len(recorded))
 
     def follow(self, decision: Decision, estimates: Estimates) -> None:
         """Take on the leader of this decision, and stake against every plan j."""

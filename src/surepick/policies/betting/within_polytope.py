@@ -257,12 +257,8 @@ class WithinPolytope(Question):
             is_list = isinstance(shares, list) and len(shares) == len(decision.uses) and any(shares)
             return is_list and all(type(share) is int and 0 <= share <= 2**SHARE_BITS for share in shares)
 
-        is_begun = bool(decision.more.get("rates"))
-        return {
-            "rates": are_rates,
-            "shares": are_shares,
-            "stake": lambda share: is_share(share) if is_begun else share is None,
-        }
+        checks: dict[str, Check] = {"rates": are_rates, "shares": are_shares}
+        return checks | ({"stake": is_share} if decision.more.get("rates") else {})
 
     def follow(self, decision: Decision, estimates: Estimates) -> None:
         """Take on the leader; begin the series that the decision names with some of the cash."""
