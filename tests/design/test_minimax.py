@@ -89,11 +89,12 @@ def test_rivals_with_arms_of_their_own_have_a_closed_form(n, kind):
     rng = np.random.default_rng(n)
     squares = np.column_stack([rng.uniform(0.1, 4, n), np.diag(rng.uniform(0.1, 4, n))])
     priority, price = rng.uniform(0.5, 2, n), rng.uniform(0.5, 2, n + 1)
-    shares = own_arm_shares(kind(squares), priority, price)
+    shares, dual = own_arm_shares(kind(squares), priority, price)
     weighted = squares * priority[:, None] * price
     assert shares.sum() == pytest.approx(1)
     optimum = optimal_allocation(weighted, tolerance=1e-9).value
     assert (weighted / shares).sum(axis=1).max() == pytest.approx(optimum, rel=1e-6)
+    assert np.sqrt(dual @ weighted).sum() ** 2 == pytest.approx(optimum, rel=1e-6)  # a saddle point
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_many_single_arms_take_few_times_the_limit():
     outcome = sp.simulate(problem, Gaussian(means - 15), policy=sp.BetGapE(), seed=2)
     squares = sparse.hstack([np.ones((3248, 1)), sparse.eye_array(3248)]).tocsr()
     gaps = 15.5 - means[1:]
-    shares = own_arm_shares(squares, 1 / gaps**2, np.ones(3249))
+    shares, _ = own_arm_shares(squares, 1 / gaps**2, np.ones(3249))
     limit = 2 * ((1 / shares[0] + 1 / shares[1:]) / gaps**2).max() * 2.65  # kl(.05, .95)
     assert outcome.plan == 0
     assert outcome.n_measured < 5 * limit

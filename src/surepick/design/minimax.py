@@ -171,19 +171,24 @@ def _any_probes(
     return Design((1 - TRACE) * best[0] + TRACE / len(shares), best[1], upper, lower, step + 1)
 
 
-def own_arm_shares(squares: Any, priority: FloatArray, price: FloatArray) -> FloatArray | None:
-    """Return the shares by arm where contrasts have one arm in common and one of their own, else None.
+def own_arm_shares(
+    squares: Any, priority: FloatArray, price: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return shares by arm, and the dual, where contrasts share one arm and have one of their own, else None.
 
     `squares` are those of the contrasts, (n, n_arms), `priority` weighs the contrasts and `price` is the
     variance of a measurement of each arm times its cost. With a_j and b_j the weighted parts of both arms,
     the shares x and x_j minimise max_j a_j / x + b_j / x_j. All contrasts are equally well off at the
     optimum. At the level 1, x_j = b_j x / (x - a_j), and the sum of all is least where
-    sum_j a_j b_j / (x - a_j)^2 = 1, which falls in x.
+    sum_j a_j b_j / (x - a_j)^2 = 1, which falls in x. The dual is in proportion to x_j^2 / b_j, which makes
+    the last measurement of each arm worth the same.
 
     >>> squares = np.column_stack([np.ones(4), np.eye(4)])
-    >>> shares = own_arm_shares(squares, np.ones(4), np.ones(5))
+    >>> shares, dual = own_arm_shares(squares, np.ones(4), np.ones(5))
     >>> (shares / shares[1]).round(9).tolist()  # the square root of the number of rivals
     [2.0, 1.0, 1.0, 1.0, 1.0]
+    >>> dual.tolist()
+    [0.25, 0.25, 0.25, 0.25]
     """
     from scipy import sparse
 
@@ -207,4 +212,5 @@ def own_arm_shares(squares: Any, priority: FloatArray, price: FloatArray) -> Flo
             low, high = (middle, high) if (a * b / (middle - a) ** 2).sum() > 1 else (low, middle)
     shares = np.zeros(rows.shape[1])
     shares[common], shares[own] = high, b * high / (high - a)
-    return np.asarray(shares / shares.sum())
+    dual = b / (high - a) ** 2
+    return shares / shares.sum(), dual / dual.sum()

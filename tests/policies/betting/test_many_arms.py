@@ -15,6 +15,7 @@ from surepick.inference.wealth import COMMON, WAITING
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import FEW, Best, WithinMany
 from surepick.policies.betting.question import NO_LEADER
+from surepick.simulation import Gaussian
 
 DELTA, N = 0.2, FEW + 6
 PROBLEM = largest(sparse.eye_array(N, format="csr"))
@@ -141,3 +142,13 @@ def test_sessions_with_planning_rounds_verify(epsilon, noise_scale):
     answer(session, gaussian(2.0 * (np.arange(N) == 7), seed=5), at_once=5000)
     assert session.state().plan == 7
     assert session.verify().holds
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_many_arms_behind_an_oracle_have_an_answer(epsilon):
+    """Their allocation has a closed form, and bets need its dual."""
+    arms = np.eye(N)
+    problem = sp.OracleProblem(lambda weights: arms[np.argmax(weights)], N, noise=1, goal="largest")
+    means = np.append(2.0, np.linspace(0.3, -0.5, N - 1))
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(epsilon=epsilon), seed=1)
+    assert outcome.plan == tuple(arms[0])

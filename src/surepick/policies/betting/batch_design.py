@@ -20,7 +20,7 @@ from surepick.design.information import Dense
 from surepick.design.minimax import minimax, own_arm_shares
 from surepick.inference.contrasts import Contrasts
 from surepick.policies.betting.estimates import Readings
-from surepick.policies.betting.question import Pace, Question, Targets
+from surepick.policies.betting.question import Pace, Targets
 
 WORKING_SET = 256  # targets that a design looks at
 FEW_RIVALS = 64  # with more that have an arm each the allocation is found in closed form
@@ -58,7 +58,7 @@ class BatchDesign:
         n = len(readings.costs)
         self.readings, self._setup_cost, self._pace = readings, setup_cost, pace
         self.shares = np.full(n, 1.0 / n)
-        self.dual = np.zeros(0)  # (n_plans,) how much each plan binds the counts
+        self.dual = np.zeros(0)  # (n_targets,) how much each target binds the counts
         self.first_cover = np.ones(n, dtype=bool)  # the probes of the first batch
         self.n_batches = 0  # that `start_from` has seen
 
@@ -105,11 +105,9 @@ class BatchDesign:
         n_replicates = max(fewest, min(n_replicates, each))
         return cut(uses, left // n_replicates), n_replicates
 
-    def counts(
-        self, targets: Targets, question: Question, so_far: IntArray, replicates: tuple[int, int]
-    ) -> tuple[IntArray, int]:
+    def counts(self, targets: Targets, so_far: IntArray, replicates: tuple[int, int]) -> tuple[IntArray, int]:
         """Return the uses of each probe in one replicate of the next batch, and the number of replicates."""
-        weighted, dual = self._improve(targets, question.n_plans)
+        weighted, dual = self._improve(targets)
         spent = float(so_far @ self.readings.costs)
         budget, n_replicates, span = self._length(targets, spent, replicates)
         readings, costs = self.readings, self.readings.costs
@@ -129,9 +127,12 @@ class BatchDesign:
         counts[idle] = np.floor(SIDE_SHARE * budget / (costs[idle] * self.first_cover.sum()))
         return counts.astype(np.int64), n_replicates
 
-    def _improve(self, targets: Targets, n_plans: int) -> tuple[FloatArray, FloatArray]:
-        """Improve the shares for the targets that are worst off; return these, weighted, and their dual."""
-        readings, contrasts, plans = self.readings, targets.contrasts, targets.rivals
+    def _improve(self, targets: Targets) -> tuple[FloatArray, FloatArray]:
+        """Improve the shares for the targets that are worst off; return these, weighted, and their dual.
+
+        There are no such targets where the solution for all of them is known.
+        """
+        readings, contrasts = self.readings, targets.contrasts
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
         priced = np.ptp(readings.costs[self.first_cover]) > 0
         smoothing = min(self._pace.smoothing, SMOOTHING_WITH_COSTS if priced else np.inf)
@@ -140,22 +141,25 @@ class BatchDesign:
             # the variance of one measurement times its price, by arm
             price = np.zeros(contrasts.rows.shape[1])
             price[readings.arm] = readings.costs / readings.precision
-            by_arm = own_arm_shares(contrasts.squares, priority, price)
-            if by_arm is not None:  # all targets at once, in closed form
-                self.shares, self.dual = on_grid(by_arm[readings.arm], SHARE_BITS), np.zeros(0)
+            found = own_arm_shares(contrasts.squares, priority, price)
+            if found is not None:  # all targets at once, in closed form
+                by_arm, self.dual = found
+                self.shares = on_grid(by_arm[readings.arm], SHARE_BITS)
                 return np.zeros((0, 0)), np.zeros(0)
+        worst = np.arange(len(contrasts))
         if len(contrasts) > WORKING_SET:
             needs = rounded(priority * self._price(contrasts), PRIORITY_BITS)
             worst = np.sort(np.argsort(-needs, kind="stable")[:WORKING_SET])
-            contrasts, plans, priority = contrasts.take(worst), plans[worst], priority[worst]
-        weighted, steps = contrasts.dense() * np.sqrt(priority)[:, None], _STEPS
+            contrasts = contrasts.take(worst)
+        weighted = contrasts.dense() * np.sqrt(priority[worst])[:, None]
+        steps = _STEPS
         if isinstance(readings, Dense):  # from the shares of the last batch a few are enough
             steps = min(_MIXED_STEPS, max(_FEWEST_STEPS, _FLAT_STEPS // weighted.shape[1]))
         shares, dual = self._minimax(weighted, steps=steps)
         new = self._pace.renewal if self.n_batches else 1.0
         self.shares = shares if new == 1.0 else (1.0 - new) * self.shares + new * shares
-        self.dual = np.zeros(n_plans)
-        self.dual[plans] = dual
+        self.dual = np.zeros(len(priority))
+        self.dual[worst] = dual
         return weighted, dual
 
     def _minimax(
@@ -207,12 +211,10 @@ class BatchDesign:
         """
         span = self._must_use(targets)
         n_replicates = int(np.clip(left // max(int(span.sum()), 1), *replicates))
-        n, ideal = (
-            left // n_replicates,
-            np.where(span, np.maximum(self.shares, 1e-9) / self.readings.costs, 0.0),
-        )
+        n = left // n_replicates
         if not n:
             return None
+        ideal = np.where(span, np.maximum(self.shares, 1e-9) / self.readings.costs, 0.0)
         if n >= span.sum():
             return round_allocation(ideal, n), n_replicates
         counts = np.zeros(len(ideal), dtype=np.int64)

@@ -183,7 +183,7 @@ class BatchRun(Run):
                 uses = -(-searching // fewest)
                 if self._budget is None or int(uses.sum()) * fewest <= self._budget:
                     return self._decision(uses, fewest, {})
-        found = design.counts(targets, question, self.counts, self._factor.replicates)
+        found = design.counts(targets, self.counts, self._factor.replicates)
         if final is not None:
             found = design.final_counts(targets, final.left, self._factor.replicates)
         elif self._budget is not None and fewest <= self._budget:

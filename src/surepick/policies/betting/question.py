@@ -59,7 +59,7 @@ class PlannedBatch:
 
     targets: Targets | None  # None before anything is known
     counts: IntArray  # (n_probes,)
-    dual: FloatArray  # how much each rival binds the counts
+    dual: FloatArray  # (n_targets,) how much each target binds the counts
     has_bets: bool  # a final batch is a test, and a first one mostly has no bets
 
 

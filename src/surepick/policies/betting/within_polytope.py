@@ -234,7 +234,7 @@ class WithinPolytope(Question):
         if targets is not None and is_whole and self.n_measured >= self.next_stake:
             gap = targets.gap + self.epsilon
             if is_clear(gap, self.ready * np.sqrt(targets.gap_variance)):
-                binding = batch.dual[targets.rivals] > _BINDING
+                binding = batch.dual > _BINDING
                 variance = self._readings.gap_variance(self._readings.matrix(counts), targets.contrasts)
                 per_cost = variance[binding] * float(counts @ self._readings.costs)
                 rates = self._rates(np.maximum(gap[binding], 0.5 * self.epsilon) / per_cost)

@@ -133,9 +133,7 @@ class PlanDesign:
                 uses = self.take(few)
         return uses, n_replicates
 
-    def counts(
-        self, targets: Targets, question: OracleBest, so_far: IntArray, replicates: tuple[int, int]
-    ) -> tuple[IntArray, int]:
+    def counts(self, targets: Targets, so_far: IntArray, replicates: tuple[int, int]) -> tuple[IntArray, int]:
         """Choose the plans of the next batch, which read all arms that matter."""
         del replicates
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
@@ -155,7 +153,7 @@ class PlanDesign:
         to_go = needed / (gap2 + NEED_SMOOTHING * targets.gap_variance) * (squares @ (1 / each))
         in_share = _PACE.batch_share * int(so_far.sum()) / float(each.sum())
         wished = min(in_share, _PACE.need_share * 2 * float(to_go.max()))
-        return self.take(self._in_shares(max(1, round(wished)), question.free)), 1
+        return self.take(self._in_shares(max(1, round(wished)), self._question.free)), 1
 
     def final_counts(
         self, targets: Targets, left: int, replicates: tuple[int, int]
