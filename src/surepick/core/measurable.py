@@ -197,65 +197,74 @@ class Measurable:
         >>> problem.with_settings(known={"toll": 3, "rail": (0, 20)}).relevant.tolist()
         [True, True, False]
         """
-        return self._with(**self._read_settings(known, guess, spread, noise_kind, setup_cost))
+        return self._with(
+            **self._read_known(known),
+            **self._read_guess(guess, spread),
+            **self._read_noise_kind(noise_kind),
+            **self._read_setup_cost(setup_cost),
+        )
 
-    def _read_settings(
-        self,
-        known: Known | None = None,
-        guess: Numbers | None = None,
-        spread: Numbers | None = None,
-        noise_kind: str = SUB_GAUSSIAN_NOISE,
-        setup_cost: float | None = None,
-    ) -> dict[str, Any]:
-        """Return the fields that these settings change, checked."""
-        found: dict[str, Any] = {}
-        if known:
-            means = mean_bounds(known, self.arm_names)
-            if self.mean_bounds is not None:
-                means = np.where(np.isin(self.arm_names, list(known))[:, None], means, self.mean_bounds)
-            if self.bounds is not None and self.arms_alone:
-                wrong = (means[:, 0] > self.bounds[:, 1]) | (means[:, 1] < self.bounds[:, 0])
-                for s in np.flatnonzero(wrong)[:1].tolist():
-                    raise ProblemError(
-                        f"the known mean of arm {self.arm_names[s]!r}, {means[s].tolist()}, lies outside the "
-                        f"limits of its readings, {self.bounds[s].tolist()}",
-                        field="known",
-                    )
-            found["mean_bounds"] = means
-        if spread is not None and guess is None:
-            raise ProblemError("spread is how far off a guess may be; give guess too", field="spread")
-        if guess is not None:
-            found["guess"] = vector("guess", guess, self.arm_names)
-        if spread is not None:
-            found["spread"] = vector("spread", spread, self.arm_names, one_for_all=True)
-            if (found["spread"] < 0).any():
-                raise ProblemError(f"spread must be 0 or more, got {found['spread'].min():g}", field="spread")
-            if self.about.plausible is None and self.probes is None:
-                plausible = plausible_range(found["guess"], found["spread"], self.noise_scale)
-                found["about"] = replace(self.about, plausible=plausible)
+    # Each of these returns the fields that a setting changes, checked.
+
+    def _read_known(self, known: Known | None) -> dict[str, Any]:
+        if not known:
+            return {}
+        means = mean_bounds(known, self.arm_names)
+        if self.mean_bounds is not None:
+            means = np.where(np.isin(self.arm_names, list(known))[:, None], means, self.mean_bounds)
+        if self.bounds is not None and self.arms_alone:
+            wrong = (means[:, 0] > self.bounds[:, 1]) | (means[:, 1] < self.bounds[:, 0])
+            for s in np.flatnonzero(wrong)[:1].tolist():
+                raise ProblemError(
+                    f"the known mean of arm {self.arm_names[s]!r}, {means[s].tolist()}, lies outside the "
+                    f"limits of its readings, {self.bounds[s].tolist()}",
+                    field="known",
+                )
+        return {"mean_bounds": means}
+
+    def _read_guess(self, guess: Numbers | None, spread: Numbers | None) -> dict[str, Any]:
+        if guess is None:
+            if spread is not None:
+                raise ProblemError("spread is how far off a guess may be; give guess too", field="spread")
+            return {}
+        means = vector("guess", guess, self.arm_names)
+        if spread is None:
+            return {"guess": means}
+        width = vector("spread", spread, self.arm_names, one_for_all=True)
+        if (width < 0).any():
+            raise ProblemError(f"spread must be 0 or more, got {width.min():g}", field="spread")
+        about = self.about
+        if about.plausible is None and self.probes is None:
+            about = replace(about, plausible=plausible_range(means, width, self.noise_scale))
+        return {"guess": means, "spread": width, "about": about}
+
+    def _read_noise_kind(self, noise_kind: str) -> dict[str, Any]:
         if noise_kind not in NOISE_KINDS:
             raise ProblemError(
                 f"noise_kind is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise_kind!r}",
                 field="noise_kind",
             )
-        if noise_kind == BOUNDED_VARIANCE:
-            if not self.knows_noise or self.bounds is not None:
-                raise ProblemError(
-                    "noise of bounded variance needs noise, at least the standard deviation of one "
-                    "measurement, and no low and high",
-                    field="noise",
-                )
-            found["noise_kind"] = noise_kind
-        if setup_cost is not None:
-            is_number = isinstance(setup_cost, int | float) and not isinstance(setup_cost, bool)
-            if not is_number or not 0 <= setup_cost <= LARGEST or (setup_cost and not self.has_batches):
-                raise ProblemError(
-                    "setup_cost is the price of starting a batch of measurements of listed plans or a "
-                    f"Polytope, 0 or more, got {setup_cost!r}",
-                    field="setup_cost",
-                )
-            found["setup_cost"] = float(setup_cost)
-        return found
+        if noise_kind == SUB_GAUSSIAN_NOISE:
+            return {}
+        if not self.knows_noise or self.bounds is not None:
+            raise ProblemError(
+                "noise of bounded variance needs noise, at least the standard deviation of one "
+                "measurement, and no low and high",
+                field="noise",
+            )
+        return {"noise_kind": noise_kind}
+
+    def _read_setup_cost(self, setup_cost: float | None) -> dict[str, Any]:
+        if setup_cost is None:
+            return {}
+        is_number = isinstance(setup_cost, int | float) and not isinstance(setup_cost, bool)
+        if not is_number or not 0 <= setup_cost <= LARGEST or (setup_cost and not self.has_batches):
+            raise ProblemError(
+                "setup_cost is the price of starting a batch of measurements of listed plans or a "
+                f"Polytope, 0 or more, got {setup_cost!r}",
+                field="setup_cost",
+            )
+        return {"setup_cost": float(setup_cost)}
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""

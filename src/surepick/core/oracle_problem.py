@@ -123,7 +123,7 @@ class OracleProblem(Measurable):
             best_within=best_within,
             plays=plays,
         )
-        self._set(**self._read_settings(known))
+        self._set(**self._read_known(known))
 
     def with_probes(
         self,

@@ -146,10 +146,14 @@ class Problem(Measurable):
             duplicates=tuple((names[k], names[first]) for k, first in twin_of),
             about=About(title, unit, None if plausible is None else plausible_pairs(plausible, arm_names)),
         )
-        self._set(**self._read_settings(known))
+        self._set(**self._read_known(known))
         if not by_arm:
             self._set(**self._read_probes(measure, limits, cost))
-        self._set(**self._read_settings(None, guess, spread, noise_kind, setup_cost))
+        self._set(
+            **self._read_guess(guess, spread),
+            **self._read_noise_kind(noise_kind),
+            **self._read_setup_cost(setup_cost),
+        )
 
     def _read_probes(self, given: GivenProbes, limits: Limits, cost: PerArm | None) -> dict[str, Any]:
         """Return the fields that these probes change."""
