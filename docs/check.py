@@ -10,7 +10,8 @@ of bounded variance, of unknown size, readings between bounds. Known means, prio
 arrive, extra and removed values, a smaller delta, a final batch.
 
 Not covered: plans behind an oracle, because the proof that none of millions is left asks the oracle, and a
-log has none; plans of a polytope within epsilon; policies without batches of bets.
+log has none; plans of a polytope within epsilon, whose proof is a search over boxes that the certificate
+writes down and `surepick verify` checks by arithmetic; policies without batches of bets.
 
 Why that is enough (docs/theory.md). Counts, bets and stakes are recorded before the values of their batch;
 how they were chosen does not matter. A bet multiplies the wealth of its row by a factor whose mean is at most
@@ -229,8 +230,10 @@ def steps(numbers, n, least=-16000):
 
 
 def numbers_in(ranges, n):
-    found = np.array([j for begin, end in ranges for j in range(begin, end)], dtype=int)
-    need(len(found) and (np.diff(found) > 0).all() and found[0] >= 0 and found[-1] < n, "it has no rivals")
+    """Return the numbers below n in ranges [begin, end)."""
+    need(ranges and all(0 <= begin < end <= n for begin, end in ranges), "it has no rivals")
+    found = np.concatenate([np.arange(begin, end) for begin, end in ranges])
+    need((np.diff(found) > 0).all(), "its rivals are not in order")
     return found
 
 
@@ -475,10 +478,9 @@ class Best(Question):
 
     def mean_wealth(self, leader):
         """Return the number that a decision records of the wealth before it."""
-        rivals, second = np.delete(self.book.total(leader), leader), self.second
-        return (rivals.mean() if len(rivals) else CERTAIN) + sum(
-            second.total(k).mean() for k in second.accounts
-        )
+        rivals = np.delete(self.book.total(leader), leader)
+        second = sum(self.second.total(key).mean() for key in self.second.accounts)
+        return (rivals.mean() if len(rivals) else CERTAIN) + second
 
     def least_gap(self, plan):
         """Return how much better than each plan this one surely is, by the means that are known."""
@@ -757,7 +759,7 @@ class Log:
         self.open, self.used, self.round, self.n_decisions = None, {}, [], 0
         self.called, self.gaussian, self.answer = False, False, None
         self.values, self.cursor, self.last = {}, {}, {}  # by place; by probe the last place used, recorded
-        self.removed, self.skipped, self.assumed = set(), set(), set()
+        self.recorded, self.removed, self.skipped, self.assumed = set(), set(), set(), set()
         if "known" in self.problem:
             self.assumed.add("the means that are called known")
 
@@ -798,10 +800,11 @@ class Log:
             self.assumed.add("decisions were made without values recorded ahead of them")
 
     def measure(self, body):
+        """Take a value; one that was asked for may come ahead of its batch, at the place of its request."""
         probe, index = place = body["probe"], body["index"]
-        recorded = self.values.keys() | self.skipped
-        need(body["number"] == len(recorded) + 1 and place not in recorded, "recorded twice, or not in order")
-        need(index > self.cursor.get(probe, -1), "recorded after its batch")
+        is_next = place not in self.recorded and body["number"] == len(self.recorded) + 1
+        need(is_next and index > self.cursor.get(probe, -1), "recorded twice, or out of order")
+        self.recorded.add(place)
         if body["request"] != f"{probe}.{index}":
             # appended to its stream: were its place free, it could be chosen by the value
             behind = max([self.cursor.get(probe, -1), self.last.get(probe, -1), *self.wanted(probe)])
