@@ -14,6 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import LARGEST, FloatArray, Numbers, furthest_values, read_only, vector
 from surepick.core.oracle_problem import AnyProblem
+from surepick.core.probes import refuse_probes
 from surepick.errors import ParameterError, ProblemError
 
 P = TypeVar("P", bound="Past | None")
@@ -23,7 +24,7 @@ MOST_WORTH = 20.0  # measurements per arm that a history counts as; without a ca
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """For each arm a mean, and how many measurements it is worth; 0 where nothing is thought of it.
+    """Prior data: for each arm a mean, and how many measurements it is worth; 0 where there are none.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=4.0, goal="largest")
@@ -38,19 +39,19 @@ class Past:
 
     @classmethod
     def from_guess(cls, problem: AnyProblem, means: Numbers, spread: Numbers) -> Past:
-        """A guess of each mean, off by about `spread`: worth (noise scale / spread)^2 measurements, up to 20.
+        """Return a guess of each mean, off by about `spread`, as prior data.
 
-        A spread of infinity, or of 0, says that it is unknown how far off it is: it is then worth nothing.
+        It is worth (noise scale / spread)^2 measurements, up to 20. A spread of infinity, or of 0, says that
+        it is unknown how far off it is: it is then worth nothing.
         """
-        if not problem.arms_alone:
-            fitting(problem, cls(np.zeros(problem.n_arms), np.zeros(problem.n_arms)))  # says why not
+        refuse_probes(problem, "prior data", field="past")
         if problem.noise_scale is None:
             raise ParameterError(
-                "how much a guess is worth depends on the noise scale, and this problem has none; "
-                "give a scale, or no guess",
+                "the worth of a guess depends on the noise, and this problem states none; give noise, or no "
+                "guess",
                 field="past",
             )
-        width = _blaming_past("spread", spread, problem)
+        width = _per_arm("spread", spread, problem)
         if (width < 0).any():
             raise ParameterError(f"the spread of a guess is 0 or more, got {width.min():g}", field="past")
         width = np.where(width > 0, width, np.inf)
@@ -58,7 +59,7 @@ class Past:
 
     @classmethod
     def of_problem(cls, problem: AnyProblem) -> Past | None:
-        """The guess of a problem as prior data; None without a spread of it, or without a stated noise."""
+        """Return a problem's guess as prior data; None without a spread of it, or without a stated noise."""
         guess, spread = problem.guess, problem.spread
         if guess is None or spread is None or problem.noise_scale is None or not problem.arms_alone:
             return None
@@ -71,10 +72,10 @@ class Past:
         An arm counts as at most 20 measurements: its mean may have moved since, and the cap limits the cost
         of that.
         """
-        known = _blaming_past("counts", counts, problem)
-        if (known < 0).any():
-            raise ParameterError(f"counts of a history are 0 or more, got {known.min():g}", field="past")
-        return cls._capped(known, means, problem)
+        worth = _per_arm("counts", counts, problem)
+        if (worth < 0).any():
+            raise ParameterError(f"counts of a history are 0 or more, got {worth.min():g}", field="past")
+        return cls._capped(worth, means, problem)
 
     @classmethod
     def _capped(cls, worth: FloatArray, means: Numbers, problem: AnyProblem) -> Past:
@@ -112,14 +113,10 @@ def fitting(problem: AnyProblem, past: P) -> P:
     """Return the prior data; refuse data about other arms than this problem's. None is allowed."""
     if past is None:
         return past
-    if not problem.arms_alone:
-        ways = "plays" if problem.plays else "probes"
-        raise ParameterError(
-            f"a past is about arms that are measured by themselves, not by {ways}", field="past"
-        )
+    refuse_probes(problem, "prior data", field="past")
     if not past.worth.shape == past.means.shape == (problem.n_arms,):
         raise ParameterError(
-            f"a past has a worth and a mean for each of the {problem.n_arms} arms, got shapes "
+            f"prior data have a worth and a mean for each of the {problem.n_arms} arms, got shapes "
             f"{past.worth.shape} and {past.means.shape}",
             field="past",
         )
@@ -128,16 +125,19 @@ def fitting(problem: AnyProblem, past: P) -> P:
     if wrong.any():
         arm = int(np.argmax(wrong))
         raise ParameterError(
-            f"the past of arm {arm} ({problem.arm_names[arm]!r}) is worth {past.worth[arm]:g} measurements "
-            f"of {past.means[arm]:g}; a worth is 0 or more, and means are not so far from 0 that rounding "
+            f"prior data of arm {problem.arm_names[arm]!r} are worth {past.worth[arm]:g} measurements of "
+            f"{past.means[arm]:g}; a worth is 0 or more, and means are not so far from 0 that rounding "
             "outweighs the noise",
             field="past",
         )
     return past
 
 
-def _blaming_past(what: str, given: Numbers, problem: AnyProblem) -> FloatArray:
-    """Return one number per arm, one of which may hold for all; infinity is allowed."""
+def _per_arm(what: str, given: Numbers, problem: AnyProblem) -> FloatArray:
+    """Return one number per arm, one of which may hold for all; infinity is allowed.
+
+    An error names `past`, the argument of functions that take prior data.
+    """
     try:
         return vector(what, given, problem.arm_names, one_for_all=True, infinite=True)
     except ProblemError as error:

@@ -118,7 +118,7 @@ class Onlooker(Run):
 
 
 def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
-    """A fresh run, which begins with this past; a clear error where the policy cannot take the problem."""
+    """Return a fresh run that begins with these prior data; refuse what the policy cannot take."""
     if not (policy.takes_plays if problem.plays else policy.takes_probes):
         refuse_probes(problem, policy.name)
     if problem.mean_bounds is not None and not policy.takes_known:
@@ -143,10 +143,10 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
     if not isinstance(run, Run):
         raise PluginError(f"{policy.name} must start a surepick.policy.Run, got {run!r:.80}")
     if past is not None:
-        refuse_probes(problem, "a run with a past", field="past")
+        refuse_probes(problem, "prior data", field="past")
         if not policy.takes_past:
             raise ParameterError(
-                f"{policy.name} cannot begin with a past; leave it out, or use BetGapE, Challenge or Pick",
+                f"{policy.name} takes no prior data; leave them out, or use BetGapE, Challenge or Pick",
                 field="past",
             )
         run.remember(past)
@@ -154,7 +154,7 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
 
 
 def n_asked(policy: Policy, request: object) -> int:
-    """How many measurements a request asks for: at least one, or the policy would be asked for ever."""
+    """Return how many measurements a request asks for: at least one, or a loop would never end."""
     if not isinstance(request, Measure):
         wrong = f"decided {shortened(repr(request), 100)}"
     elif (n := request.n_measurements) < 1:
@@ -204,22 +204,21 @@ def check_gaussian(problem: AnyProblem, *, gaussian: bool) -> None:
 
 
 def known_noise_scale(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
-    """The sub-Gaussian scale per arm, or a clear error when the problem does not know it.
+    """Return the sub-Gaussian scale of each arm; refuse a problem that does not state it.
 
     `plays` says that the caller knows what to do where plans are played.
     """
     if problem.noise_kind == BOUNDED_VARIANCE:
         raise ProblemError(
-            "of this problem's noise no more is known than a bound on its standard deviation, and this "
-            "policy needs tails like those of Gaussian noise; use BetGapE, Challenge, or Pick without a "
-            "guarantee",
+            "this policy needs noise with tails like those of a Gaussian, and the problem bounds only its "
+            "standard deviation; use BetGapE, Challenge, or Pick without a guarantee",
             field="policy",
         )
     return known_deviation(problem, plays=plays)
 
 
 def known_deviation(problem: AnyProblem, *, plays: bool = False) -> FloatArray:
-    """A bound on the standard deviation per arm, or a clear error when the problem does not know it."""
+    """Return a bound on the standard deviation of each arm; refuse a problem that does not state it."""
     if not (plays and problem.plays):
         refuse_probes(problem, "this policy")
     if problem.noise_scale is None:

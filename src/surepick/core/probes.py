@@ -207,15 +207,13 @@ class Probes:
 
 
 def refuse_probes(problem: Any, who: str, *, field: str = "policy") -> None:
-    """Refuse a problem with probes where single arms alone can be measured: the one place that does."""
+    """Refuse a problem with probes or plays; `who` works with arms that are measured by themselves alone."""
     if problem.arms_alone:
         return
-    other = "whole plans are played, found by its oracle"
-    if problem.probes is not None:
-        other = f"there are {len(problem.probes):,} probes"
+    other = "plans are played" if problem.plays else f"there are {len(problem.probes):,} probes"
     raise ProblemError(
-        f"{who} measures single arms, and here {other}; use BetGapE, or leave measure out so that each arm "
-        "is measured by itself",
+        f"{who} needs arms that are measured by themselves, and here {other}; leave measure out"
+        + (", or use BetGapE" if field == "policy" else ""),
         field=field,
     )
 
