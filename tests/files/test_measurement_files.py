@@ -113,8 +113,8 @@ def test_an_export_has_a_key_in_every_row_that_has_no_token(tmp_path):
     with path.open("w", newline="", encoding="utf-8") as stream:
         write_csv(session, stream)
     rows = read_rows(path)
-    assert all(row["token"] or row["key"] for row in rows)
-    assert rows[-1]["key"] == "sheet 7"
+    assert all(row.token or row.key for row in rows)
+    assert rows[-1].key == "sheet 7"
     head = session.journal.head
     assert import_rows(session, rows, worker="me")["repeated"] == 4
     assert session.journal.head == head

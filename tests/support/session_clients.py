@@ -22,7 +22,7 @@ from surepick.errors import (
     StoreError,
     SurepickError,
 )
-from surepick.files.measurements import import_rows
+from surepick.files.measurements import Row, import_rows
 from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.simulation import State
@@ -248,7 +248,7 @@ class Client:
         """A file with what was measured by hand: some tokens, some rows that nobody asked for."""
         rng, held = self.history.rng, sorted(self.held)[:2]
         rows = [
-            {"token": token, "value": repr(self.held[token]["value"]), "worker": self.worker}
+            Row("a row", repr(self.held[token]["value"]), token=token, worker=self.worker)
             for token in held
             if isinstance(self.held[token].get("value"), float)
         ]
@@ -257,7 +257,7 @@ class Client:
         single = [probe for probe in range(problem.n_probes) if len(problem.reads(probe)) == 1]
         arm, key = rng.choice(single), f"{self.worker}, row {self.n}"
         value = self.history.value(arm)
-        rows.append({problem.probe_word: problem.probe_names[arm], "value": repr(value), "key": key})
+        rows.append(Row("a row", repr(value), name=problem.probe_names[arm], key=key))
 
         def deliver(session):
             step = lambda: import_rows(session, rows, worker=self.worker)  # noqa: E731

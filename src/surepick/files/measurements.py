@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,12 +18,47 @@ from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.tables import SHEETS, as_cell, csv_lines, from_cell, numeral
 
-Row = dict[str, str]
-_WHERE = " where"  # in a row: the line that it is of; no column has such a name
 NAMES = ("arm", "probe", "reading", "worker", "key", "session")  # the columns that hold words of people
 COLUMNS = ("token", "arm", "value", "time", "worker", "key")
 PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
 READ = {*COLUMNS, *PROBE_COLUMNS, "session", "remarks", "unit", "count"}  # the columns that mean something
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: one reading. What it does not say is empty; `where` names it in errors."""
+
+    where: str
+    value: str
+    token: str = ""
+    name: str = ""  # of the arm or probe
+    reading: str = ""
+    worker: str = ""
+    key: str = ""
+    remarks: str = ""
+    unit: str = ""
+
+    @classmethod
+    def from_cells(cls, where: str, cells: Mapping[str, str]) -> Row:
+        """Return the row of these cells by column; refuse what cannot be read in one way only."""
+        arm, probe, value = (cells.get(column, "") for column in ("arm", "probe", "value"))
+        if not value or not (cells.get("token") or arm or probe):
+            raise FileError(f"{where} needs a value, and a token or an arm; got {dict(cells)}", field="value")
+        try:
+            numeral(value)
+        except ValueError:
+            raise FileError(f"{where}: expected a number as value, got {value!r}", field="value") from None
+        if arm and probe and arm != probe:
+            raise FileError(
+                f"{where} has {arm!r} as arm and {probe!r} as probe; leave one of them out", field="probe"
+            )
+        if cells.get("count", "") not in ("", "1"):
+            raise FileError(
+                f"{where}: a row is one measurement, got {cells['count']!r} as count; give the single values",
+                field="count",
+            )
+        others = ("token", "reading", "worker", "key", "remarks", "unit")
+        return cls(where, value, name=probe or arm, **{column: cells.get(column, "") for column in others})
 
 
 def write_csv(session: Session, stream: TextIO) -> None:
@@ -73,7 +109,7 @@ def read_rows(file: Path) -> list[Row]:
     for line, given in lines[1:]:
         cells = [*map(str.strip, given)]
         where = f"line {line} of {str(file)!r}"
-        row = dict(zip(header, cells, strict=False))
+        row = dict(zip(header, cells, strict=False))  # by column
         try:
             if any(cells[len(header) :]):
                 raise FileError(
@@ -84,14 +120,14 @@ def read_rows(file: Path) -> list[Row]:
                 continue
             if file.suffix.lower() not in SHEETS:  # whose cells say that they are text
                 row |= {column: from_cell(row[column]) for column in NAMES if column in row}
-            row = checked_row(where, row)
+            found = Row.from_cells(where, row)
         except FileError as error:
             mistakes.append(error)
             continue
         so_far.update(codec.dumps([row.get(name, "") for name in sorted(header)]).encode())
-        if not row.get("token") and not row.get("key"):
-            row["key"] = f"row {so_far.hexdigest()[:24]}"
-        rows.append(row)
+        if not found.token and not found.key:
+            found = replace(found, key=f"row {so_far.hexdigest()[:24]}")
+        rows.append(found)
     if mistakes:
         raise several(mistakes)
     return rows
@@ -105,27 +141,6 @@ def several(mistakes: Sequence[SurepickError]) -> SurepickError:
     return FileError(
         f"{len(mistakes)} rows cannot be read; none recorded\n  {lines}", field=mistakes[0].field
     )
-
-
-def checked_row(where: str, row: Row) -> Row:
-    """Return the row; refuse what cannot be read in one way only."""
-    if not row.get("value") or not (row.get("token") or _named(row)):
-        raise FileError(f"{where} needs a value, and a token or an arm; got {row}", field="value")
-    try:
-        numeral(row["value"])
-    except ValueError:
-        raise FileError(f"{where}: expected a number as value, got {row['value']!r}", field="value") from None
-    arm, probe = row.get("arm"), row.get("probe")
-    if arm and probe and arm != probe:
-        raise FileError(
-            f"{where} has {arm!r} as arm and {probe!r} as probe; leave one of them out", field="probe"
-        )
-    if row.get("count", "") not in ("", "1"):
-        raise FileError(
-            f"{where}: a row is one measurement, got {row['count']!r} as count; give the single values",
-            field="count",
-        )
-    return {**row, _WHERE: where}
 
 
 def import_rows(session: Session, rows: list[Row], *, worker: str) -> dict[str, int]:
@@ -142,10 +157,10 @@ def import_rows(session: Session, rows: list[Row], *, worker: str) -> dict[str, 
     probes_and_values(session, rows)
     waiting: list[list[Row]] = []  # the rows of one use of a probe together
     for row in rows:
-        same = bool(waiting) and all(waiting[-1][0].get(c) == row.get(c) for c in ("token", "probe"))
-        reading = row.get("reading", "")
-        if same and reading and all(reading != other.get("reading") for other in waiting[-1]):
-            waiting[-1].append(row)
+        use = waiting[-1] if waiting else []
+        same = bool(use) and (use[0].token, use[0].name) == (row.token, row.name)
+        if same and row.reading and all(row.reading != other.reading for other in use):
+            use.append(row)
         else:
             waiting.append([row])
     while waiting:
@@ -194,53 +209,45 @@ def probes_and_values(session: Session, rows: Sequence[Row]) -> list[tuple[int, 
 
 def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
     problem, unit = session.problem, session.problem.about.unit
-    where = row.get(_WHERE, "a row")
-    name = _named(row)
-    if row.get("unit", "") not in ("", unit):
+    if row.unit not in ("", unit):
         known = f"measures in {unit!r}" if unit else "has no unit"
         raise SessionError(
-            f"{where} has the unit {row['unit']!r} and this session {known}; convert the values, or "
+            f"{row.where} has the unit {row.unit!r} and this session {known}; convert the values, or "
             "leave the column 'unit' out",
             field="unit",
         )
-    named = problem.probe(name) if name else None
+    named = problem.probe(row.name) if row.name else None
     probe = _probe(session, row)
     if named not in (None, probe):
         raise SessionError(
-            f"token {row['token']!r} is a measurement of {problem.probe_names[probe]!r} in session "
-            f"{session.name!r}, and the file has {name!r} beside it; nothing was recorded. Import it "
+            f"token {row.token!r} is a measurement of {problem.probe_names[probe]!r} in session "
+            f"{session.name!r}, and the file has {row.name!r} beside it; nothing was recorded. Import it "
             "into its own session, or leave the column 'token' out",
             field="token",
         )
     reads = problem.reads(probe)
-    reading = row.get("reading") or (reads[0] if len(reads) == 1 else "")
+    reading = row.reading or (reads[0] if len(reads) == 1 else "")
     if reading not in reads:
         listed = ", ".join(map(repr, reads))
         raise SessionError(
-            f"{where}: the column 'reading' says which number of {problem.probe_names[probe]!r} it is, "
+            f"{row.where}: the column 'reading' says which number of {problem.probe_names[probe]!r} it is, "
             f"one of {listed}, got {reading!r}; nothing was recorded",
             field="reading",
         )
-    value = number(problem, problem.readings_of(probe)[reads.index(reading)], row["value"])
+    value = number(problem, problem.readings_of(probe)[reads.index(reading)], row.value)
     return probe, value if len(reads) == 1 else {reading: value}
 
 
-def _named(row: Row) -> str:
-    """The name of the arm or probe that a row says; empty where it does not."""
-    return row.get("probe") or row.get("arm") or ""
-
-
 def _probe(session: Session, row: Row) -> int:
-    token = row.get("token")
-    return place_of(token, session.state()).probe if token else session.problem.probe(_named(row))
+    return place_of(row.token, session.state()).probe if row.token else session.problem.probe(row.name)
 
 
 def _is_known(session: Session, row: Row) -> bool:
     """Return whether the row can be checked; one of a play without a request yet has to wait."""
     problem = session.problem
-    if not problem.plays or not row.get("token"):
+    if not problem.plays or not row.token:
         return True
-    return _named(row) in problem.probe_names or Place.parse(row["token"]).probe < problem.n_probes
+    return row.name in problem.probe_names or Place.parse(row.token).probe < problem.n_probes
 
 
 def _takes(session: Session, token: str) -> bool:
@@ -253,16 +260,15 @@ def _takes(session: Session, token: str) -> bool:
 def _tell_use(session: Session, use: list[Row], worker: str, counts: dict[str, int]) -> bool:
     """Record one measurement and count its result; return False if it is too far ahead to record yet."""
     row = use[0]
-    token = row.get("token", "")
-    if not _is_known(session, row) or (token and not _takes(session, token)):
+    if not _is_known(session, row) or (row.token and not _takes(session, row.token)):
         return False
     is_single = len(session.problem.reads(_probe(session, row))) == 1
     receipt = session.tell(
-        place_of(token, session.state()) if token else _named(row),
-        numeral(row["value"]) if is_single else {one["reading"]: numeral(one["value"]) for one in use},
-        worker=row.get("worker") or worker,
-        key="" if token else row.get("key", ""),
-        note=row.get("remarks", ""),
+        place_of(row.token, session.state()) if row.token else row.name,
+        numeral(row.value) if is_single else {one.reading: numeral(one.value) for one in use},
+        worker=row.worker or worker,
+        key="" if row.token else row.key,
+        note=row.remarks,
         sure=True,  # callers have asked about surprising values before
     )
     counts[receipt.result] += 1

@@ -194,7 +194,9 @@ def import_rows(
 ) -> Answer:
     """Record rows that came as JSON; how many became what."""
     table = [
-        measurements.checked_row(f"row {k}", {name: str(of) for name, of in row.model_dump().items() if of})
+        measurements.Row.from_cells(
+            f"row {k}", {name: str(of) for name, of in row.model_dump().items() if of}
+        )
         for k, row in enumerate(rows, 1)
     ]
     return import_table(session, table, worker=worker, sure=sure)

@@ -95,11 +95,11 @@ class Uploads:
         if not name.lower().endswith((".csv", *SHEETS)):
             raise FileError(f"expected a spreadsheet (.xlsx or .csv), got {name!r}", field="file")
         try:
-            rows: list[Row] = (await self.read("rows", [upload]))["rows"]
+            answer = await self.read("rows", [upload])
         except FileError as error:
             error.field = "file"
             raise
-        return rows
+        return [Row(**row) for row in answer["rows"]]
 
     async def read(
         self, what: str, uploads: Sequence[Upload], settings: Mapping[str, Any] | None = None
@@ -185,7 +185,7 @@ def _answer(what: str, path: str, settings: dict[str, Any]) -> dict[str, Any]:
 
     try:
         if what == "rows":
-            return {"rows": read_rows(Path(path))}
+            return {"rows": [vars(row) for row in read_rows(Path(path))]}
         with solving_within(0.75 * SECONDS):  # so that it can say so before it is ended
             loaded = read_problem(path, confined=True)
         loaded = with_limits(loaded, settings["low"], settings["high"])
