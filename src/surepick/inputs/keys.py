@@ -212,7 +212,7 @@ COMMON: dict[str, Key] = {
     "budget": Key("whole", "the most measurements"),
     "limit": Key(
         "section",
-        "a [measured limit](../how-to/other-questions.md): `at_most`, `tolerance`, and the `load` of each plan",
+        "a [measured limit](../how-to/other-questions.md): `at_most`, `tolerance`, `load` of each plan",
     ),
     "session": Key("section", "a table with `seed`, `lease` and `policy` of sessions"),
     "truth": Key("section", "what simulations draw from: `means`, and `noise` where it is unknown"),
