@@ -67,7 +67,8 @@ def reproduce(
             failed = f", {state.failed} failed" if state.failed else ""
             line.say(f"{table}: {state.done} of {state.total} runs, about {left} left{failed}")
 
-        rows, n_jobs = folder / "rows.jsonl", int(jobs) if jobs.isdecimal() else jobs
+        n_jobs = int(jobs) if jobs.isdecimal() else jobs
+        rows = folder / "rows.jsonl"
         result = run_study(study_named(table), settings, rows, jobs=n_jobs, progress=show)
     written = write_outputs(result, folder)
     answer({**as_json(result), "folder": str(folder)}, markdown(result))

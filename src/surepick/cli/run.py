@@ -124,18 +124,19 @@ def _against_itself(file: Path | None, arm: str, program: Command) -> None:
         )
     problem = output.load_file(file).problem
     probe = problem.probe(arm)
-    reads, readings = problem.reads(probe), problem.readings_of(probe)
-    labels, uses = turns(PAIRS, 0), list[dict[str, float]]()
+    reads = problem.reads(probe)
+    labels = turns(PAIRS, 0)
+    uses = list[dict[str, float]]()
     with ended_as_interrupted(), output.Progress() as progress:
-        for at, _ in enumerate(labels):
+        for at in range(len(labels)):
             request = Request(f"{probe}.{at}", probe, arm, 1, "", 0.0, reads)
             found = program.measure(request)
             given = found if isinstance(found, Mapping) else {reads[0]: found}
             uses.append({name: float(str(value)) for name, value in given.items()})
             progress.say(f"{arm} against itself: {at + 1} of {len(labels)}")
     noise = problem.noise_scale
-    scale = {n: None if noise is None else float(noise[r]) for n, r in zip(reads, readings, strict=True)}
-    result = against_itself(labels, uses, scale)
+    scales = [None if noise is None else float(noise[k]) for k in problem.readings_of(probe)]
+    result = against_itself(labels, uses, dict(zip(reads, scales, strict=True)))
     unit = problem.about.unit
     lines = [f"{n}: A minus B {value(m, unit, e)}" for n, (m, e) in result.difference.items()]
     lines += [f"{doubt.reading}: {doubt.what}" for doubt in result.doubts]
@@ -157,7 +158,8 @@ def post_view(url: str, view: View) -> None:
     try:
         if not url.lower().startswith(("http://", "https://")):
             raise ValueError("an address begins with http:// or https://")
-        data, kind = json.dumps(view.to_json()).encode(), {"Content-Type": "application/json"}
-        urlopen(Request(url, data, kind, method="POST"), timeout=PATIENCE).close()
+        data = json.dumps(view.to_json()).encode()
+        request = Request(url, data, {"Content-Type": "application/json"}, method="POST")
+        urlopen(request, timeout=PATIENCE).close()
     except Exception as error:  # a wrong address, no network, a server that is down or answers nonsense
         output.note(f"could not notify {url!r} ({error}); the session is kept as it is")

@@ -67,10 +67,8 @@ def serve(
         allowed_hosts=tuple(name.lower() for name in allow_host or ()),
         trusted_proxies=tuple(trust_proxy or ()),
     )
-    server, address = (
-        make_server(settings, log_level="warning" if call.quiet else log_level),
-        listen(settings),
-    )
+    server = make_server(settings, log_level="warning" if call.quiet else log_level)
+    address = listen(settings)
     # What follows the # stays in the browser: no server, log or linked page sees it.
     link = f"{address.url}/login#token={token}"
     typer.echo(link)

@@ -131,7 +131,9 @@ def _read(files: Any) -> tuple[list[LogFile], list[dict[str, Any]], list[str]]:
     from surepick.files.log import certificate_in, log_in, read_json
     from surepick.report import objection_to_page, read_report
 
-    logs, certificates, pages = list[Any](), list[dict[str, Any]](), list[str]()
+    logs = list[Any]()
+    certificates = list[dict[str, Any]]()
+    pages = list[str]()
     for file in files:
         is_page = file.suffix.lower() in (".html", ".htm")
         data = read_report(file) if is_page else read_json(file)

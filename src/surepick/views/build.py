@@ -253,13 +253,15 @@ def _bet(look: Look, proved: Proved) -> Bet | None:
 
 def _plans(look: Look, state: str) -> tuple[PlanRow, ...]:
     """Return the plans by their estimates, the leader first; where they are not listed, it and its rival."""
-    problem, means, lead, sign = look.problem, look.filled_means(), look.leader, look.problem.sign
+    problem, lead, sign = look.problem, look.leader, look.problem.sign
     if not problem.is_listed:
         return tuple(_unlisted_rows(look))
+    means = look.filled_means()
     totals = sign * np.asarray(problem.oriented @ np.nan_to_num(means))  # (n_plans,)
     unknown = look.uses(np.isnan(means))
     guessed = look.uses(np.isinf(look.variance) & ~np.isnan(means))
-    behind, error = np.full(len(totals), np.nan), np.full(len(totals), np.nan)
+    behind = np.full(len(totals), np.nan)
+    error = np.full(len(totals), np.nan)
     order = np.argsort(-sign * totals, kind="stable")
     if isinstance(lead, int):
         behind = np.where(unknown | unknown[lead], np.nan, sign * (totals[lead] - totals)) + 0.0
@@ -306,8 +308,9 @@ def _status(look: Look, plan: int, state: str) -> str:
     if look.log_evidence is not None:
         return RULED_OUT if look.log_evidence[plan] >= -np.log(look.delta) else OPEN
     remaining = look.standing.remaining
-    out = state == CONFIDENT and look.incumbent is None if remaining is None else plan not in remaining
-    return RULED_OUT if out else OPEN
+    if remaining is not None:
+        return OPEN if plan in remaining else RULED_OUT
+    return RULED_OUT if state == CONFIDENT and look.incumbent is None else OPEN
 
 
 def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
@@ -329,14 +332,19 @@ def _unlisted_rows(look: Look) -> Iterator[PlanRow]:
 
 def _arms(look: Look) -> tuple[ArmRow, ...]:
     """Return the arms (with probes: their readings) in the order of the problem."""
-    problem, counts = look.problem, look.evidence.each
-    names, safe = problem.reading_names, named_ranging(problem, look.leader, look.evidence)
+    problem = look.problem
+    names = problem.reading_names
+    counts = look.evidence.each
+    safe = named_ranging(problem, look.leader, look.evidence)
     if problem.probes is None:
-        means, variance, known = look.means, look.variance, problem.is_known
+        means, variance = look.means, look.variance
+        known = problem.is_known
+        roles = roles_of(problem)
     else:
-        means, known = look.evidence.means, np.zeros(len(names), dtype=bool)
+        means = look.evidence.means
         variance = np.where(counts > 0, problem.probes.noise_scale**2 / np.maximum(counts, 1), np.inf)
-    roles = roles_of(problem) if problem.probes is None else ["measured"] * len(names)
+        known = np.zeros(len(names), dtype=bool)
+        roles = ["measured"] * len(names)
     seen = np.isfinite(variance)
     return tuple(
         ArmRow(

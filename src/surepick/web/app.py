@@ -200,16 +200,18 @@ class Web:
 
     async def view(self, request: Request) -> Response:
         """Return the View."""
-        return JsonResponse((await self.sessions.at(request.path_params["slug"], build)).to_json())
+        return JsonResponse(await self.sessions.at(request.path_params["slug"], build))
 
     async def events(self, request: Request) -> Response:
         """Return events of the log after a position."""
-        after, n = _count(request, "after", 0), min(_count(request, "n", MOST_EVENTS), MOST_EVENTS)
+        after = _count(request, "after", 0)
+        n = min(_count(request, "n", MOST_EVENTS), MOST_EVENTS)
 
         def read(session: Session) -> list[dict[str, Any]]:
-            found = itertools.islice(session.events(after=after), n)
-            keys = ("position", "time", "kind")
-            return [{**{k: getattr(one, k) for k in keys}, "body": json.loads(one.body)} for one in found]
+            return [
+                {"position": one.position, "time": one.time, "kind": one.kind, "body": json.loads(one.body)}
+                for one in itertools.islice(session.events(after=after), n)
+            ]
 
         return JsonResponse({"events": await self.sessions.at(request.path_params["slug"], read)})
 
@@ -229,7 +231,8 @@ class Web:
 
     async def export(self, request: Request) -> Response:
         """Return a file: report, certificate, log or values."""
-        slug, name = request.path_params["slug"], request.path_params["name"]
+        slug = request.path_params["slug"]
+        name = request.path_params["name"]
         if name not in EXPORTS:
             raise HTTPException(404, f"there is no file {name!r}; known: {', '.join(EXPORTS)}")
 
@@ -246,7 +249,8 @@ class Web:
         """Return what serves this action."""
 
         async def act(request: Request) -> Response:
-            slug, sent = request.path_params["slug"], await Sent.read(request, self.uploads)
+            slug = request.path_params["slug"]
+            sent = await Sent.read(request, self.uploads)
             entered = sent.entered(name)
 
             async def again(error: SurepickError) -> Response:
@@ -259,8 +263,7 @@ class Web:
                 self.sessions.forget(name_of(slug))
                 return RedirectResponse("/", 303) if wants_html(request) else JsonResponse(answer)
             if not wants_html(request):
-                view = await self.sessions.at(slug, build)
-                return JsonResponse({"view": view.to_json(), **answer})
+                return JsonResponse({"view": await self.sessions.at(slug, build), **answer})
             if name == "import":
                 return await self._session_page(slug, Entered(done=in_words(answer["counts"])))
             shown = {"by": entered.by, "done": name if action.done else ""}
@@ -276,7 +279,8 @@ class Web:
             return lambda session: action.do(session, body)
         if len(sent.uploads) != 1:
             raise ParameterError("choose one file", field="file")
-        rows, is_sure = await self.uploads.rows(sent.uploads[0]), sent.field("sure") == "yes"
+        rows = await self.uploads.rows(sent.uploads[0])
+        is_sure = sent.field("sure") == "yes"
         return lambda session: import_table(session, rows, worker=sent.field("worker"), sure=is_sure)
 
     async def check(self, request: Request) -> Response:
@@ -292,7 +296,8 @@ class Web:
     async def create(self, request: Request) -> Response:
         """Begin a session: from a problem, from files, or again from a session that came before."""
         sent = await Sent.read(request, self.uploads)
-        entered, prior = sent.entered("new"), sent.field("prior")
+        entered = sent.entered("new")
+        prior = sent.field("prior")
 
         async def on_session(error: SurepickError) -> Response:
             return await self._session_page(slug_of(prior), entered.with_error(error), 400)
@@ -303,7 +308,7 @@ class Web:
         if wants_html(request):
             return RedirectResponse(f"/s/{quote(slug_of(name))}", 303)
         view = await self.sessions.run(lambda: self.sessions.use(name, build))
-        return JsonResponse({"view": view.to_json(), "slug": slug_of(name)}, 201)
+        return JsonResponse({"view": view, "slug": slug_of(name)}, 201)
 
     async def _begin(self, body: New, uploads: Sequence[Upload]) -> str:
         """Begin a session with the problem in these files; return its name."""
@@ -434,6 +439,5 @@ def _files(body: New, sent: Sent) -> Sequence[Upload]:
 
 def _download(content: bytes, kind: str, name: str) -> Response:
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:80]
-    return Response(
-        content, media_type=kind, headers={"content-disposition": f'attachment; filename="{plain}"'}
-    )
+    headers = {"content-disposition": f'attachment; filename="{plain}"'}
+    return Response(content, media_type=kind, headers=headers)

@@ -112,8 +112,10 @@ def brief(sessions: SessionCache, name: str) -> Model:
 def session_model(session: Session, entered: Entered | None = None) -> Model:
     """Return the page of a session."""
     entered = entered or Entered()
-    view, slug = build(session), quote(slug_of(session.name))
-    problem, names = session.problem, session.problem.probe_names
+    view = build(session)
+    slug = quote(slug_of(session.name))
+    problem = session.problem
+    names = problem.probe_names
     choices = _choices(view, entered)
     listed = {choice["arm"] for choice in choices}
     history = _values(session.measurements(HISTORY), view.unit)
@@ -204,7 +206,8 @@ def _values(measurements: Iterable[Measurement], unit: str) -> list[Model]:
 
 def history_model(session: Session, page: int) -> Model:
     """Return a page of all recorded values."""
-    found, slug = _values(session.measurements(), session.problem.about.unit), quote(slug_of(session.name))
+    found = _values(session.measurements(), session.problem.about.unit)
+    slug = quote(slug_of(session.name))
     return {
         "title": session.journal.state.title or session.name,
         "here": f"/s/{slug}",

@@ -140,7 +140,8 @@ class Guard:
         return await self.app(scope, receive, guarded)
 
     def _check(self, asked: HTTPConnection) -> None:
-        path, reads = asked.scope["path"], asked.scope["method"] in READING
+        path = asked.scope["path"]
+        reads = asked.scope["method"] in READING
         name = _without_port(asked.headers.get("host", ""))
         if not self._settings.knows_host(name):
             raise RefusedError(421, f"Host {name!r} is not allowed; restart with --allow-host {name}.")
@@ -153,8 +154,10 @@ class Guard:
 
     def _check_origin(self, asked: HTTPConnection, *, reads: bool) -> None:
         """Refuse what another site made the browser do; browsers say so, and other programs need not."""
-        headers, own = asked.headers, f"{asked.scope['scheme']}://{asked.headers.get('host', '')}"
-        site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
+        headers = asked.headers
+        own = f"{asked.scope['scheme']}://{headers.get('host', '')}"
+        origin = headers.get("origin")
+        site = headers.get("sec-fetch-site", "none")
         if reads:
             if site == "cross-site" and headers.get("sec-fetch-mode", "navigate") != "navigate":
                 raise RefusedError(403, "Another site may not read from this one.")
