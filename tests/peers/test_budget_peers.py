@@ -44,8 +44,7 @@ def csa(plans, budget, measure):
     return max(alive, key=value.get), counts
 
 
-@pytest.mark.parametrize("budget", [8, 37, 300, 5000])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "budget"), enumerate([8, 37, 300, 5000]))
 def test_csa_follows_its_box(budget, seed):
     tape = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
     answer, counts = csa(PLANS, budget, lambda more: tape.measure(more, None))

@@ -56,7 +56,8 @@ class EBTCIRun(PairwiseRun):
     def __init__(self, problem: Problem, policy: PairwisePolicy) -> None:
         super().__init__(problem, policy)
         n = len(self._counts)
-        self._led, self._measured_leading = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        self._led = np.zeros(n, dtype=np.int64)
+        self._measured_leading = np.zeros(n, dtype=np.int64)
 
     def _leader(self) -> int:
         return self._lead
@@ -71,13 +72,10 @@ class EBTCIRun(PairwiseRun):
             return self._once(leader)
         return self._once(self._challenger(leader))
 
-    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Add what was measured, and keep which arm led this round."""
-        if self._counts.all():
-            leader = self._once(self._leader())
-            self._led = self._led + leader
-            self._measured_leading = self._measured_leading + leader * self._seen(counts, sums)[0]
-        super().absorb(counts, sums)
+    def _advance(self) -> None:
+        leader = self._leader()
+        self._measured_leading[leader] += self._choose()[leader]
+        self._led[leader] += 1
 
 
 @dataclass(frozen=True)
