@@ -182,6 +182,7 @@ CHAIR = "    CHAIR     PROFIT     20.0    WOOD    2.0\n"
         (" N  PROFIT", " L  PROFIT"),
         (BOUND, " UP"),
         ("COLUMNS\n", "COLUMNS\n    CHAIR\n"),
+        ("COLUMNS\n", "COLUMNS\n    WOOD 3.0\n"),
         (MARKER, ""),
         (f"{MARKER}{CHAIR}", f"{CHAIR}{MARKER}"),
         ("RHS", "RANGES"),

@@ -123,6 +123,8 @@ def _entries(section: str, words: list[str]) -> tuple[str, dict[Any, Any]]:
         value = _number(rest.pop()) if kind.upper() in _WITH_NUMBER else 0.0
         owner, name = rest if len(rest) == 2 else ("", *rest)
         return owner, {(name, kind.upper()): value}
+    if section == "COLUMNS" and len(words) % 2 == 0:
+        raise ValueError("expected a variable before its rows")
     owner, pairs = (words[0], words[1:]) if len(words) % 2 else ("", words)
     entries = {row: _number(word) for row, word in zip(pairs[::2], pairs[1::2], strict=True)}
     if (
@@ -151,10 +153,8 @@ def _program(found: dict[str, dict[str, dict[Any, Any]]], whole: set[str]) -> Pr
     free = [row for row, kind in kinds.items() if kind == "N"]
     if not free or not columns:
         raise ValueError("it needs a row of kind N for the objective, and columns")
-    if (
-        lost := {*right, *widths} - (kinds.keys() - set(free))
-        | {r for own in columns.values() for r in own} - kinds.keys()
-    ):
+    in_columns = {row for own in columns.values() for row in own}
+    if lost := {*right, *widths} - (kinds.keys() - set(free)) | in_columns - kinds.keys():
         raise ValueError(
             f"there is no row {min(lost)!r}, or it is an objective and has a number on the right"
         )
@@ -166,7 +166,8 @@ def _program(found: dict[str, dict[str, dict[Any, Any]]], whole: set[str]) -> Pr
             f"the integer variable {min(lost)!r} has no bounds, which some take for 0 or 1 and others for "
             "any number; give it a line in BOUNDS, such as PL for no upper bound"
         )
-    rows, between = [row for row in kinds if row not in free], list[tuple[float, float]]()
+    rows = [row for row in kinds if row not in free]
+    between = list[tuple[float, float]]()
     for row in rows:
         x, width = right.get(row, 0.0), widths.get(row)
         ends = {"L": (-np.inf, x), "G": (x, np.inf), "E": (x, x)}
