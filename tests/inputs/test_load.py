@@ -88,23 +88,16 @@ def test_a_table_carries_all_that_the_file_says(load):
     assert problem.costs.tolist() == [3, 3]
 
 
-def test_a_knapsack_file_is_the_knapsack_of_its_values(load):
-    loaded = load(
-        KNAPSACK + 'spread = 2.0\nn_draws = 30\nseed = 4\nitem_names = ["tea", "coffee"]\ncost = [1, 2]'
-    )
-    expected = problems.knapsack([4, 5], [4, 5], 10, spread=2.0, n_draws=30, seed=4, noise=1)
-    assert (loaded.problem.plans == expected.plans).all()
-    assert loaded.problem.arm_names == ("tea", "coffee")
-    assert loaded.problem.costs.tolist() == [1, 2]
-
-
-def test_a_transport_file_is_the_transport_of_its_values(load):
-    loaded = load(TRANSPORT + 'seed = 2\nsupplier_names = ["X", "Y"]\ncost = 2.0')
-    expected = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], n_draws=50, seed=2, noise=1)
-    assert (loaded.problem.plans == expected.plans).all()
-    assert loaded.problem.minimize
-    assert loaded.problem.arm_names[1] == "X -> 1"
-    assert loaded.problem.costs.tolist() == [2.0] * 4
+def test_a_file_is_the_problem_that_its_builder_makes_of_its_values(load):
+    packings = load(KNAPSACK + "spread = 2.0\nn_draws = 30\nseed = 4\nitem_names = ['tea', 'coffee']").problem
+    expected = problems.knapsack([4, 5], [4, 5], 10, spread=2.0, n_draws=30, seed=4)
+    assert (packings.plans == expected.plans).all()
+    assert packings.arm_names == ("tea", "coffee")
+    freight = load(TRANSPORT + 'seed = 2\nsupplier_names = ["X", "Y"]\ncost = 2.0').problem
+    expected = problems.transport([3, 2], [4, 1], [[2, 3], [2, 2]], n_draws=50, seed=2)
+    assert (freight.plans == expected.plans).all()
+    assert (freight.minimize, freight.arm_names[1]) == (True, "X -> 1")
+    assert freight.costs.tolist() == [2.0] * 4
 
 
 @pytest.mark.parametrize(

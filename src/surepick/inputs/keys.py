@@ -209,7 +209,9 @@ COMMON: dict[str, Key] = {
     ),
     "delta": Key("number", "how often the answer may be wrong", "0.05"),
     "epsilon": Key("number", "the difference that you do not care about", "0"),
-    "budget": Key("whole", "the most measurements"),
+    "budget": Key(
+        "whole", "the most measurements; of `assign` and `portfolio` see there, and use `--budget`"
+    ),
     "limit": Key(
         "section",
         "a [measured limit](../how-to/other-questions.md): `at_most`, `tolerance`, `load` of each plan",
