@@ -58,14 +58,10 @@ class Batch:
     def _open_replicate(self) -> int:
         return int(np.argmax(self.missing.any(axis=1)))
 
-    def next_request(self, max_batch: int | None) -> IntArray:
-        """Return what the first incomplete replicate lacks, at most `max_batch`, lowest probes first."""
-        missing = self.missing[self._open_replicate()]
-        return missing.copy() if max_batch is None else first_few(missing, max_batch)
-
     def next_measure(self, max_batch: int | None) -> Measure:
-        """Return the next request as a run hands it out."""
-        return Measure(self.next_request(max_batch))
+        """Return a request for what the first incomplete replicate lacks, lowest probes first."""
+        missing = self.missing[self._open_replicate()]
+        return Measure(missing.copy() if max_batch is None else first_few(missing, max_batch))
 
     def add(self, counts: IntArray, sums: FloatArray, removed: IntArray) -> None:
         """Add the measurements of a request (compensated summation after Neumaier)."""

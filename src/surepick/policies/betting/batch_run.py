@@ -56,7 +56,7 @@ class BatchRun(Run):
     """A run of batches for one question; changed by the loop or session that started it."""
 
     STATE: ClassVar[tuple[str, ...]] = (
-        *("counts", "sums", "_prior", "_batch", "_asked", "_final", "_design", "_noise", "_question"),
+        *("counts", "sums", "_prior", "_batch", "_final", "_design", "_noise", "_question"),
     )
     KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Decision, FinalBatch, Sums)
 
@@ -80,7 +80,6 @@ class BatchRun(Run):
             self._design.first_cover[:] = False  # nothing has to be measured
         self._batch: Batch | None = None
         self._bets: list[Any] = []  # of the open batch: a function of its decision and the batches before it
-        self._asked: Decision | None = None  # handed out, and not followed yet
         self._proposal: Decision | Stop | None = None  # as long as nothing changes
         self._final: FinalBatch | None = None
         self._budget: int | None = None
@@ -129,14 +128,10 @@ class BatchRun(Run):
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Return the next request of the batch, or the answer."""
         del rng  # nothing is drawn
-        batch = self._batch
-        if batch is None:
-            decision = self.propose()
-            if isinstance(decision, Stop):
-                return decision
-            self._asked = decision  # followed when its first measurements come
-            return self.first_request(decision)
-        return batch.next_measure(self._policy.max_batch)
+        if self._batch is not None:
+            return self._batch.next_measure(self._policy.max_batch)
+        decision = self.propose()  # followed when its first measurements come
+        return decision if isinstance(decision, Stop) else self.first_request(decision)
 
     def first_request(self, decision: Decision) -> Measure:
         """Return the first request of the batch that this decision opens."""
@@ -224,7 +219,7 @@ class BatchRun(Run):
             self._question.planned += decision.n_measurements
         if not decision.is_first:
             self._design.start_from(decision.uses * self._readings.costs, decision.more)
-        self._batch, self._asked, self._proposal = self._opened(decision), None, None
+        self._batch, self._proposal = self._opened(decision), None
         self._fix_bets(decision)
 
     def _use_noise_of(self, decision: Decision) -> None:
@@ -362,14 +357,18 @@ class BatchRun(Run):
         were no measurements. `values` are the readings of each probe that was used, where they are needed.
         """
         removed = np.zeros_like(counts) if removed is None else removed
-        if self._batch is None and self._asked is not None:
-            self.follow(self._asked)
-        batch = self._batch
-        if batch is None or not np.array_equal(counts + removed, batch.next_request(self._policy.max_batch)):
+        request = self.decide()
+        if isinstance(request, Stop) or not np.array_equal(counts + removed, request.counts):
             raise ParameterError(
                 f"{self._policy.name} takes the complete answer to its last request: "
                 "its bets hold for counts that were fixed before the first measurement"
             )
+        if self._batch is None:
+            decision = self.propose()
+            assert isinstance(decision, Decision)
+            self.follow(decision)
+        batch = self._batch
+        assert batch is not None
         batch.add(counts, self._without_known(counts, sums), removed)
         if isinstance(self._noise, BoundedNoise):
             for probe in np.flatnonzero(counts).tolist():
@@ -437,7 +436,7 @@ class BatchRun(Run):
     @property
     def may_grow(self) -> bool:
         """Whether no batch is open: its counts and bets were fixed without the new plans."""
-        return self._batch is None and self._asked is None
+        return self._batch is None
 
     def grow(self, problem: Problem) -> None:
         """Continue with the plans and arms of this problem, the old ones first; between two batches."""

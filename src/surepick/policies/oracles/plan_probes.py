@@ -50,10 +50,6 @@ class PlanBatch(Batch):
         left = self.plans.without(self.plans.first(self.n_made))
         return left if max_batch is None else left.first(max_batch)
 
-    def next_request(self, max_batch: int | None) -> IntArray:
-        """Return the readings of the next plans."""
-        return self._next_plans(max_batch).counts
-
     def next_measure(self, max_batch: int | None) -> Measure:
         """Return the next plans."""
         plans = self._next_plans(max_batch)
