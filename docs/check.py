@@ -45,7 +45,6 @@ FEW = 64  # the most plans of which all pairs bet for one within epsilon
 LEADERS = 24  # accounts of leaders that are kept; forgetting one only lowers wealth
 NOT_PROVED = "its answer is not proved"
 GOLDEN = 0.618033988749895  # its multiples are weights of values in a sum that every value moves
-ROUNDING = 2.0**-40  # of the sizes of terms: more than the error of their sum
 CAP = 0.75  # the most that one use with bounded readings may take of a bet
 POWERS = np.arange(1, 7)
 SERIES = (-1.0) ** (POWERS - 1) / POWERS  # of log(1 + z); its last term keeps it below for z >= -CAP
