@@ -42,7 +42,6 @@ class Design:
     dual: FloatArray  # (n_targets,) sum 1
     upper: float
     lower: float
-    n_steps: int
 
 
 def minimax(
@@ -69,8 +68,8 @@ def minimax(
     shares = np.full(n, 1.0 / n) if start is None else _WARMTH * start + (1 - _WARMTH) / n
     dual = None if dual is None else _WARMTH * dual / dual.sum() + (1 - _WARMTH) / len(dual)
     if isinstance(information, Diagonal) and information.is_single:
-        return _single_arms(information, targets, costs, (shares, dual), most_steps, tolerance)
-    return _any_probes(information, targets, costs, (shares, dual), most_steps, tolerance)
+        return _single_arms(information, targets, costs, shares, dual, most_steps, tolerance)
+    return _any_probes(information, targets, costs, shares, dual, most_steps, tolerance)
 
 
 def _first_dual(value: FloatArray) -> FloatArray:
@@ -83,7 +82,8 @@ def _single_arms(
     information: Diagonal,
     targets: FloatArray,
     costs: FloatArray,
-    start: tuple[FloatArray, FloatArray | None],
+    shares: FloatArray,
+    dual: FloatArray | None,
     most_steps: int,
     tolerance: float,
 ) -> Design:
@@ -92,10 +92,11 @@ def _single_arms(
     For weights lam on the targets the best shares are u_s ~ root_s = sqrt(sum_j lam_j z_js^2 c_s /
     precision_s), and the square of their sum is the lower end.
     """
-    price, shares = np.zeros(targets.shape[1]), np.zeros(targets.shape[1])
-    price[information.arm], shares[information.arm] = costs / information.precision, start[0]
+    price, by_arm = np.zeros(targets.shape[1]), np.zeros(targets.shape[1])
+    price[information.arm], by_arm[information.arm] = costs / information.precision, shares
     everything = squares = targets * targets * price
-    dual = _first_dual(squares @ divided(1.0, shares)) if start[1] is None else start[1]
+    if dual is None:
+        dual = _first_dual(squares @ divided(1.0, by_arm))
     rows = np.arange(len(targets))
     for step in range(most_steps):
         root = np.sqrt(dual @ squares)
@@ -118,7 +119,7 @@ def _single_arms(
             if keep.sum() < _NEAR * len(keep):
                 rows, squares, dual = rows[keep], squares[keep], dual[keep] / dual[keep].sum()
     found = (root / total)[information.arm]
-    return Design(found, _scattered(dual, rows, len(targets)), float(worst), float(total * total), step + 1)
+    return Design(found, _scattered(dual, rows, len(targets)), float(worst), float(total * total))
 
 
 def _scattered(weights: FloatArray, rows: IntArray, n: int) -> FloatArray:
@@ -132,15 +133,16 @@ def _any_probes(
     information: Diagonal | Dense,
     targets: FloatArray,
     costs: FloatArray,
-    start: tuple[FloatArray, FloatArray | None],
+    shares: FloatArray,
+    dual: FloatArray | None,
     most_steps: int,
     tolerance: float,
 ) -> Design:
     """Return the best shares that the steps have seen."""
     # on single readings these powers are nearly the exact minimiser; elsewhere bolder shares take fewer steps
     of_shares, of_dual = (0.5, 1.5) if isinstance(information, Diagonal) else (0.8, 1.0)
-    shares, given = start
-    dual = np.zeros(len(targets)) if given is None else given
+    if dual is None:
+        dual = _first_dual(information.prices(shares, costs, targets)[0])
     upper, lower, best = np.inf, 0.0, (shares, dual)
     every = np.arange(len(targets))
     for step in range(most_steps):
@@ -148,8 +150,6 @@ def _any_probes(
         if is_review:
             rivals, in_play = every, None
         value, uses_for = information.prices(shares, costs, targets[rivals], in_play)
-        if step == 0 and given is None:
-            dual = _first_dual(value)
         lam = dual[rivals]
         use, phi = uses_for(lam), max(float(lam @ value), 1e-300)
         if is_review:
@@ -163,12 +163,11 @@ def _any_probes(
             in_play = (shares > _IN_PLAY * shares.max()) | (use > _USEFUL * use.max())
             shares = np.where(in_play, np.maximum(shares, _IN_PLAY * shares.max()), 0.0)
         lam = lam * (value / phi) ** of_dual
-        dual = np.zeros(len(targets))
-        dual[rivals] = lam / lam.sum()
+        dual = _scattered(lam / lam.sum(), rivals, len(targets))
         shares = shares * (use / phi) ** of_shares
         shares = shares / shares.sum()
     # prices count a trace of the uniform design, and so does the upper end
-    return Design((1 - TRACE) * best[0] + TRACE / len(shares), best[1], upper, lower, step + 1)
+    return Design((1 - TRACE) * best[0] + TRACE / len(shares), best[1], upper, lower)
 
 
 def own_arm_shares(

@@ -25,18 +25,18 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
+from surepick.core.arrays import BoolArray, FloatArray, divided
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import Branch, FindPlay, PlanSet, plan_set, play_finder, spanned
 from surepick.core.policy import known_deviation
 from surepick.core.polytope import Polytope
 from surepick.core.run import Answer
-from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
+from surepick.core.standard_form import BASIC
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.design.play_allocation import PlayAllocation, covering_plays, play_allocation
 from surepick.errors import ProblemError
 from surepick.limits.value import WHOLE, Bracket, Limit, Once, least_of, no_limit, raised
-from surepick.policies.polytopes.edges import Edges, Vertices
+from surepick.policies.polytopes.edges import Edges, Vertices, exchanged
 
 _MOST_CALLS = 20_000  # of the oracle for one bracket
 _MOST_ROUNDS = 60  # of looking for harder rivals
@@ -257,26 +257,16 @@ def _edges_of(vertices: Vertices, first: Edges) -> tuple[FloatArray, FloatArray,
                 gains = edges.gains[k]
                 key = np.round(gains / np.abs(gains).max(), 9).tobytes()
                 found.setdefault(key, (gains, vertices.neighbour(edges, k)))
-        for at in _next_bases(vertices, edges):
-            if at.tobytes() not in seen:
-                if len(seen) >= MOST_BASES:
+        moving = np.flatnonzero(edges.at != BASIC)
+        for leaving, bound in vertices.degenerate(edges):  # the bases of the same vertex one exchange away
+            for entering in moving[np.abs(edges.full[:, leaving]) > _AT_BOUND].tolist():
+                at = exchanged(edges.at, leaving, bound, entering)
+                if at.tobytes() in seen:
+                    continue
+                if len(seen) < MOST_BASES:
+                    seen.add(at.tobytes())
+                    todo.append(at)
+                else:
                     is_complete = False
-                    break
-                seen.add(at.tobytes())
-                todo.append(at)
     gains, ends = (np.array(part) for part in zip(*found.values(), strict=True))
     return gains, ends, is_complete
-
-
-def _next_bases(vertices: Vertices, edges: Edges) -> list[IntArray]:
-    """Return the bases of the same vertex that differ in one variable."""
-    form, basis, moving = vertices.form, np.flatnonzero(edges.at == BASIC), np.flatnonzero(edges.at != BASIC)
-    low = edges.values[basis] - form.lower[basis] < _AT_BOUND
-    high = form.upper[basis] - edges.values[basis] < _AT_BOUND
-    found = []
-    for row in np.flatnonzero(low | high).tolist():
-        for k in np.flatnonzero(np.abs(edges.full[:, basis[row]]) > _AT_BOUND).tolist():
-            at = edges.at.copy()
-            at[basis[row]], at[moving[k]] = AT_LOWER if low[row] else AT_UPPER, BASIC
-            found.append(at)
-    return found

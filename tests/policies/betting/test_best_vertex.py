@@ -43,7 +43,7 @@ def test_the_clearest_basis_of_a_degenerate_vertex_is_clearer_and_of_the_same_ve
     first = vertices.best(means, vertices.first)
     clearest = vertices.clearest(first, means, np.ones(16))
     assert np.allclose(first.values, clearest.values)
-    z = [float((-e.gains @ means / np.sqrt(e.squares.sum(axis=1))).min()) for e in (first, clearest)]
+    z = [float((-e.gains @ means / np.sqrt((e.gains**2).sum(axis=1))).min()) for e in (first, clearest)]
     assert z[1] > z[0]
     assert z[1] > 0
 

@@ -41,11 +41,6 @@ class Edges:
         return np.asarray(self.gains.any(axis=1))
 
     @cached_property
-    def squares(self) -> FloatArray:
-        """The gains squared."""
-        return np.asarray(self.gains**2)
-
-    @cached_property
     def leaves(self) -> IntArray:
         """Return, for each step that changes an arm, the variable that leaves its bound; in order."""
         return np.flatnonzero(self.at != BASIC)[self.is_edge]
@@ -110,7 +105,7 @@ class Vertices:
         return self.go_to(at).values[: self.form.n_arms].copy()
 
     def clearest(self, edges: Edges, means: FloatArray, variance: FloatArray) -> Edges:
-        """The basis of the same vertex whose closest edge is furthest from a tie, in standard errors.
+        """Return the basis of the same vertex whose closest edge is furthest from a tie, in standard errors.
 
         By dual pivots, one at a time, each to the neighbour that is clearest, while that helps. With `means`
         and `variance` of the arms; the basis must be optimal under these means.
@@ -123,24 +118,23 @@ class Vertices:
         return edges
 
     def _clearer(self, edges: Edges, means: FloatArray, variance: FloatArray) -> IntArray | None:
-        """The neighbouring basis of the same vertex that is clearest, if it is clearer than this one."""
-        form, at, basis = self.form, edges.at, np.flatnonzero(edges.at == BASIC)
-        low = edges.values[basis] - form.lower[basis] < _AT_BOUND
-        high = form.upper[basis] - edges.values[basis] < _AT_BOUND
-        rows = np.flatnonzero(low | high)[:_TRIED]
-        if not len(rows):
+        """Return the neighbouring basis of the same vertex that is clearest, if it is clearer than this one.
+
+        When a variable at its bound leaves the basis, the dual ratio test says which edge enters. The other
+        edges become e_k - share_k e_enters, so that their gaps and variances need no new tableau.
+        """
+        at_bound = self.degenerate(edges)[:_TRIED]
+        if not at_bound:
             return None
-        mask = edges.is_edge
-        moving = np.flatnonzero(at != BASIC)[mask]
-        gains, full = edges.gains[mask], edges.full[mask]
-        gap, norm = -gains @ means, edges.squares[mask] @ variance
+        gains, full = edges.gains[edges.is_edge], edges.full[edges.is_edge]
+        gap, norm = -gains @ means, gains**2 @ variance
         level, found = float((gap / np.sqrt(np.maximum(norm, 1e-300))).min()), None
-        for row in rows.tolist():
-            rate = full[:, basis[row]] * (1.0 if low[row] else -1.0)  # off the bound where it is positive
-            ok = np.flatnonzero(rate > _AT_BOUND)
-            if not len(ok):
+        for leaving, bound in at_bound:
+            rate = full[:, leaving] * (1.0 if bound == AT_LOWER else -1.0)  # off the bound where positive
+            may_enter = np.flatnonzero(rate > _AT_BOUND)
+            if not len(may_enter):
                 continue
-            enters = int(ok[np.argmin(gap[ok] / rate[ok])])
+            enters = int(may_enter[np.argmin(gap[may_enter] / rate[may_enter])])
             share = rate / rate[enters]
             share[enters] = 0.0
             cross = (gains * variance) @ gains[enters]
@@ -148,11 +142,16 @@ class Vertices:
             new_norm = norm - 2.0 * share * cross + share**2 * norm[enters]
             z = float((new_gap / np.sqrt(np.maximum(new_norm, 1e-300))).min())
             if z > level * _CLEARER and z > 0.0:
-                level = z
-                found = at.copy()
-                found[basis[row]] = AT_LOWER if low[row] else AT_UPPER
-                found[moving[enters]] = BASIC
+                level, found = z, exchanged(edges.at, leaving, bound, int(edges.leaves[enters]))
         return found
+
+    def degenerate(self, edges: Edges) -> list[tuple[int, int]]:
+        """Return the basic variables that are at a bound, and at which: pivots on them stay at the vertex."""
+        form, is_basic = self.form, edges.at == BASIC
+        is_low = is_basic & (edges.values - form.lower < _AT_BOUND)
+        is_high = is_basic & (form.upper - edges.values < _AT_BOUND)
+        found = np.flatnonzero(is_low | is_high).tolist()
+        return [(j, AT_LOWER if is_low[j] else AT_UPPER) for j in found]
 
     def neighbour(self, edges: Edges, k: int) -> FloatArray:
         """The plan at the other end of an edge; the vertex itself where the edge has no length."""
@@ -172,6 +171,13 @@ def _unsolved() -> ProblemError:
         "a linear program of this polytope could not be solved: its numbers differ too much in size; choose "
         "units that make them alike"
     )
+
+
+def exchanged(at: IntArray, leaving: int, bound: int, entering: int) -> IntArray:
+    """Return the basis in which one variable enters, and another leaves to this bound."""
+    found = at.copy()
+    found[leaving], found[entering] = bound, BASIC
+    return found
 
 
 def basis_text(at: IntArray) -> str:
