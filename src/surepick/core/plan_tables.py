@@ -160,11 +160,10 @@ def _is_pandas(given: object) -> bool:
     return hasattr(given, "columns") and hasattr(given, "index") and hasattr(given, "to_numpy")
 
 
-_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
-_TIMES = re.compile(r"\s*(?:\*|·|×|x(?=[\s'\"`]))?\s*")
-_QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"|`([^`]*)`")
-_BARE = re.compile(r"[^\W\d]\w*(?:[ .]+\w+)*")  # words, with single spaces or dots between them
-_SPACE = re.compile(r"\s*")
+_NUMBER = r"(?>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)"
+_TIMES = r"(?>\s*(?:\*|·|×|x(?=[\s'\"`]))?\s*)"
+_QUOTED = r"'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|`(?P<back>[^`]*)`"
+_BARE = r"[^\W\d]\w*(?:[ .]+\w+)*"  # words, with single spaces or dots between them
 
 
 def are_expressions(plans: object) -> bool:
@@ -224,8 +223,12 @@ def amounts_in(name: str, text: str, arms: Sequence[str] | None = None) -> dict[
     >>> amounts_in("a", "2*tea + 'A -> B' - 0.5 tea")
     {'tea': 1.5, 'A -> B': 1.0}
     """
-    longest = sorted(arms or (), key=len, reverse=True)
-    amounts: dict[str, float] = {}
+    longest_first = sorted(arms or (), key=len, reverse=True)
+    known = rf"(?:{'|'.join(map(re.escape, longest_first))})(?!\w)" if longest_first else r"(?!)"
+    number = rf"(?!{known})(?P<number>{_NUMBER}){_TIMES}"  # a known name may begin with digits
+    term = re.compile(
+        rf"\s*(?P<sign>[-+]?)\s*(?:{number})?(?:(?P<known>{known})|{_QUOTED}|(?P<bare>{_BARE}))\s*"
+    )
 
     def expected(what: str, at: int) -> ProblemError:
         here = f"{text[at : at + 12]!r}" if at < len(text) else "its end"
@@ -235,38 +238,20 @@ def amounts_in(name: str, text: str, arms: Sequence[str] | None = None) -> dict[
             field="plans",
         )
 
-    def skip(pattern: re.Pattern[str], at: int) -> int:
-        found = pattern.match(text, at)
-        return at if found is None else found.end()
-
-    def known(at: int) -> str | None:
-        """The longest known arm whose name stands here, and ends here."""
-        for arm in longest:
-            rest = text[at + len(arm) : at + len(arm) + 1]
-            if text.startswith(arm, at) and not (rest.isalnum() or rest == "_"):
-                return arm
-        return None
-
-    at, first = skip(_SPACE, 0), True
-    while at < len(text) or first:
-        factor, sign = 1.0, text[at : at + 1]
-        if sign == "-" and not (first or text[at - 1].isspace() or text[at + 1 : at + 2].isspace()):
-            raise expected("spaces around a minus that is not part of a name", at)
-        if sign and sign in "+-":
-            factor, at = -1.0 if sign == "-" else 1.0, skip(_SPACE, at + 1)
-        elif not first:
+    amounts: dict[str, float] = {}
+    at = 0
+    while at < len(text) or not amounts:
+        found = term.match(text, at)
+        if found is None:
+            raise expected("a number times an arm", at)
+        if amounts and not found["sign"]:
             raise expected("'+' or '-'", at)
-        number = _NUMBER.match(text, at) if known(at) is None else None
-        if number:
-            factor, at = factor * float(number[0]), skip(_TIMES, number.end())
-        if (arm := known(at)) is not None:
-            end = at + len(arm)
-        elif quoted := _QUOTED.match(text, at):
-            arm, end = next(part for part in quoted.groups() if part is not None), quoted.end()
-        elif bare := _BARE.match(text, at):
-            arm, end = bare[0], bare.end()
-        else:
-            raise expected("the name of an arm", at)
-        amounts[arm] = amounts.get(arm, 0.0) + factor
-        at, first = skip(_SPACE, end), False
+        around = text[found.start("sign") - 1 : found.end("sign") + 1]
+        if amounts and found["sign"] == "-" and not any(map(str.isspace, around)):
+            raise expected("spaces around a minus that is not part of a name", at)
+        named = (found[part] for part in ("known", "single", "double", "back", "bare"))
+        arm = next(own for own in named if own is not None)
+        amount = float(found["number"] or 1)
+        amounts[arm] = amounts.get(arm, 0.0) + (-amount if found["sign"] == "-" else amount)
+        at = found.end()
     return amounts
