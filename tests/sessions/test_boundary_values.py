@@ -14,6 +14,7 @@ import surepick as sp
 from common import largest, refuses
 from policy_contract import CASES, FOR_SETS, OF_INCUMBENTS, OF_POLYTOPES
 from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
+from surepick.core.run import Decision
 from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.policies import CLUCB, POLICIES, Uniform
 from surepick.policies.betting.batch import Batch
@@ -193,8 +194,7 @@ def test_without_its_margin_the_same_tie_is_settled_by_rounding():
 
 def test_parts_of_a_batch_are_added_up_without_loss():
     value, n = 0.99 * MOST_SCALES + 0.3, 100_000
-    zeros, none = np.zeros((1, 1)), np.zeros((1, 1), dtype=np.int64)
-    batch = Batch(np.array([n]), np.array([[n]]), none, zeros, zeros.copy(), [])
+    batch = Batch.open(Decision(0, np.zeros(0, dtype=np.int64), np.array([n]), 1), 1)
     plain = 0.0
     for _ in range(n):
         batch.add(np.array([1]), np.array([value]), np.array([0]))
