@@ -110,7 +110,7 @@ def best_two(values: FloatArray, plans: IntArray | None = None) -> Standing:
     """Return the plan of the largest value, the next one and their gap; `plans` are their numbers, if given.
 
     >>> best_two(np.array([1.0, 3.0, 2.5]))
-    Standing(leader=1, rival=2, gap=0.5)
+    Standing(leader=1, rival=2, gap=0.5, ...)
     """
     order = np.argsort(-values, kind="stable")[:2]
     leader, *rivals = (order if plans is None else plans[order]).tolist()
