@@ -13,7 +13,7 @@ the phase alone, without the I that A begins with, which would pull them towards
 phase did not read drops no plan. Dropped plans do not come back, as in the program of Fiez et al., whose
 logarithm this is. Where ways are equally good the one used least is taken (there: one at random), since no
 single use helps several pairs that are known equally badly. The paper's rho is divided by t although A is
-not: read as printed. A phase ends after a million uses. Every probe must have one reading. A use costs a pass
+not: read as printed. A phase ends after 100,000 uses. Every probe must have one reading. A use costs a pass
 over ways times pairs of plans.
 
 **PolyALBA**: Du, Kuroki & Chen (2021), Combinatorial Pure Exploration with Full-Bandit or Partial Linear
@@ -48,7 +48,7 @@ from surepick.peers.sequential import single_arms
 from surepick.policies.sound import SoundPolicy
 
 ALPHA = 0.1
-_LONGEST = 10**6  # uses in a phase
+_LONGEST = 10**5  # uses in a phase
 _TIE = 1e-9  # relative
 _PARALLEL = 1e-9  # of a cosine
 _CLOSE = 0.02  # of d: how far the largest x'M^-1 x of the design may be above it
