@@ -216,27 +216,6 @@ def squares_of(plans: Plans) -> Plans:
     return squares
 
 
-def in_errors(gap: FloatArray, error: FloatArray) -> FloatArray:
-    """The gaps in units of their errors; 0 where nothing is known."""
-    known = np.isfinite(error) & (error > 0)
-    return np.asarray(np.divide(gap, error, out=np.zeros_like(gap), where=known))
-
-
-def closest_first(
-    lead: int, gap: FloatArray, error: FloatArray, log_evidence: FloatArray | None = None
-) -> IntArray:
-    """The rivals of the leader, the hardest to rule out first: the one home of "closest rival".
-
-    That is by the proved evidence against them where there is some, then by the gap in units of its error.
-    """
-    order: IntArray = np.argsort(in_errors(gap, error), kind="stable")
-    order = order[order != lead]
-    if log_evidence is not None:
-        by_evidence: IntArray = order[np.argsort(np.maximum(log_evidence[order], 0.0), kind="stable")]
-        return by_evidence
-    return order
-
-
 N_WORLDS = 300
 FEWEST_WORLDS = 40
 MOST_WORK = 2e7  # worlds times entries of plans: fewer worlds where plans are many

@@ -29,17 +29,6 @@ from surepick.core.wording import counted
 from surepick.errors import ProblemError
 
 
-def check_zeros_and_ones(problem: Problem, policy: str, advice: str) -> None:
-    """Refuse plans that are not sets of arms, with the reason or what to use instead."""
-    plans = problem.plans
-    entries = plans if isinstance(plans, np.ndarray) else plans.data
-    odd = entries[(entries != 0) & (entries != 1)]
-    if odd.size:
-        raise ProblemError(
-            f"{policy} is for plans of zeros and ones, got {odd.flat[0]:g}; {advice}", field="policy"
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Branch:
     """The plans whose entries lie within these bounds."""

@@ -13,7 +13,7 @@ from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
 from surepick.core.probes import refuse_probes
-from surepick.core.run import Measure, Run, Standing, Stop
+from surepick.core.run import Answer, Measure, Run, Standing, Stop
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError, PluginError, ProblemError
 
@@ -59,6 +59,14 @@ class Policy(ABC):
 
     def learns_variance(self, problem: AnyProblem) -> bool:
         """Return whether bounds on readings are all that the guarantee needs, neither scale nor shape."""
+        return False
+
+    def incumbent_name(self, problem: AnyProblem) -> str | None:
+        """Return the name of the plan in use, where the question is whether another is better."""
+        return None
+
+    def is_incumbent(self, problem: AnyProblem, plan: Answer) -> bool:
+        """Return whether this answer is the plan in use."""
         return False
 
     def can_start(self, problem: AnyProblem) -> bool:

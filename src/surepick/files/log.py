@@ -89,7 +89,7 @@ def log_in(data: object) -> LogFile | None:
         _is(name, str), _is(head.position, int), _is(head.checksum, str)
     except (LookupError, TypeError, ValueError, OverflowError) as error:
         raise FileError(
-            f"this is no log as `surepick export --format json` writes it: {type(error).__name__}: {error}"
+            f"this is no log as `surepick export -o log.json` writes it: {type(error).__name__}: {error}"
         ) from None
     return LogFile(name, events, head)
 

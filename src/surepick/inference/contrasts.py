@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense, divided
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import VALUE, Entries, Probes, span
 from surepick.design.information import Dense, Diagonal
@@ -130,15 +130,14 @@ class DiagonalReadings(Diagonal):
 
     def means(self, matrix: FloatArray, vector: FloatArray) -> FloatArray:
         """Return the estimated mean of each arm; 0 where nothing is known of it."""
-        return np.divide(vector, matrix, out=np.zeros(len(matrix)), where=matrix > 0)
+        return divided(vector, matrix)
 
     def gap_variance(self, matrix: FloatArray, contrasts: Contrasts) -> FloatArray:
         """Return y' M^-1 y of each contrast; infinite where one of its arms was not measured."""
         if matrix.min() > 0:
             return np.asarray(contrasts.squares @ (1.0 / matrix))
-        seen = matrix > 0
-        found = contrasts.squares @ np.divide(1.0, matrix, out=np.zeros(len(matrix)), where=seen)
-        return np.where(contrasts.squares @ np.where(seen, 0.0, 1.0) > 0, np.inf, found)
+        is_unseen = np.where(matrix > 0, 0.0, 1.0)
+        return np.where(contrasts.squares @ is_unseen > 0, np.inf, contrasts.squares @ divided(1.0, matrix))
 
     def use_weights(
         self, contrasts: Contrasts, uses: IntArray, largest: float
@@ -150,7 +149,7 @@ class DiagonalReadings(Diagonal):
         """
         del largest  # there is no bias to bound
         matrix = self.matrix(uses)
-        inverse = np.divide(1.0, matrix, out=np.zeros(len(matrix)), where=matrix > 0)
+        inverse = divided(1.0, matrix)
         arm = self.arm
         each = np.where(uses[self.owner] > 0, self._coefficient / self.probes.noise_scale * inverse[arm], 0.0)
         rows = contrasts.rows[:, arm] if not self.is_ordered else contrasts.rows

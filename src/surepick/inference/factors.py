@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, divided
 
 # medians of twelve equally likely parts of N(0, 1): a mixture over them stands for one over N(0, 1)
 QUANTILES = np.array([NormalDist().inv_cdf((k + 0.5) / 12) for k in range(12)])
@@ -163,7 +163,7 @@ class Student(Factor):
             gap / np.maximum(np.abs(gap).max(axis=1), 1e-300)[:, None]
         )  # squares neither over- nor underflow
         length = np.sqrt((scaled * scaled).sum(axis=1))
-        direction = np.divide(scaled.sum(axis=1), length, out=np.zeros(len(gap)), where=length > 0)
+        direction = divided(scaled.sum(axis=1), length)
         d = np.minimum(sizes / np.sqrt(variance)[:, None], self.largest_bet)
         table = _log_mean_exp(n_replicates)
         # the table's error is below 1e-9, and is taken off so that the factor is never too large
@@ -177,7 +177,7 @@ class Student(Factor):
         n_replicates = gap.shape[1]
         spread = gap.std(axis=1, ddof=1)
         mean = gap.mean(axis=1)
-        t = np.divide(mean * math.sqrt(n_replicates), spread, out=np.zeros(len(gap)), where=spread > 0)
+        t = divided(mean * math.sqrt(n_replicates), spread)
         t = np.where((spread == 0) & (mean > 0), 1e9, np.minimum(t, 1e9))
         tail = np.log(np.maximum(stdtr(n_replicates - 1, -t), 1e-300))
         return np.where(t > 0, tail, 0.0)

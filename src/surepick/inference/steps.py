@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, divided
 
 STEPS = 16  # of a doubling: sizes are rounded to a sixteenth of an octave
 CENTRE_STEPS = 2**12  # of an interval: where a centre lies between the bounds of a reading
@@ -46,7 +46,7 @@ def mixture_steps(centre: FloatArray, variance: FloatArray) -> list[IntArray]:
     """
     is_bet = np.isfinite(variance) & (centre >= 0)
     error = np.sqrt(np.where(is_bet, variance, 1.0))
-    in_errors = np.divide(np.where(is_bet, centre, 0.0), error, out=np.zeros(len(error)), where=error > 0)
+    in_errors = divided(np.where(is_bet, centre, 0.0), error)
     centres = np.where(is_bet, np.minimum(np.rint(STEPS * in_errors), _MOST), _NO_BET)
     return [centres.astype(np.int64), to_steps(error)]
 

@@ -35,7 +35,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_dense, divided
 from surepick.core.policy import known_noise_scale
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Run, Standing, Stop
@@ -164,7 +164,7 @@ class MatroidRun(Run):
         """Take in one sampling: name I, drop arms, or accept some."""
         arms = self._matroid.arms
         n, total = counts[arms], self._sign * sums[arms]
-        means = np.divide(total, n, out=np.zeros(len(arms)), where=n > 0)
+        means = divided(total, n)
         n_opt, n_bad = self._sizes
         eps, _ = self._resolution
         if n_opt > n_bad:

@@ -55,7 +55,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
 from surepick.core.guarantee import GAUSSIAN
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
@@ -149,7 +149,7 @@ def _inverse(matrix: FloatArray) -> FloatArray:
     """
     diagonal = np.diag(matrix)
     if np.count_nonzero(matrix) == np.count_nonzero(diagonal):
-        return np.diag(np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0))
+        return np.diag(divided(1.0, diagonal))
     return np.asarray(np.linalg.pinv(matrix, rcond=_RANK, hermitian=True))
 
 

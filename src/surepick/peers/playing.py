@@ -51,7 +51,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
@@ -268,8 +268,7 @@ class PlayingRun(Run):
         return self._oracle.request(Plays(play[None], np.ones(1, dtype=np.int64)))
 
     def _estimates(self) -> Estimates:
-        means = np.divide(self._sums, self._counts, out=np.zeros(len(self._sums)), where=self._counts > 0)
-        means *= self._oracle.sign
+        means = self._oracle.sign * divided(self._sums, self._counts)
         return Estimates(self._oracle.best(means), means, self._oracle.variance)
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
@@ -337,7 +336,7 @@ def gradient(estimates: Estimates, plan: FloatArray, shares: FloatArray) -> Floa
     """
     contrast = estimates.lead - plan
     variance, gap = float(contrast**2 @ estimates.price(shares)), float(contrast @ estimates.means)
-    inverse = np.divide(1.0, shares, out=np.zeros(len(shares)), where=shares > 0)
+    inverse = divided(1.0, shares)
     return np.asarray(0.5 * (gap / variance) ** 2 * contrast**2 * estimates.variance * inverse**2)
 
 

@@ -236,7 +236,6 @@ class Pick(PickingPolicy):
     epsilon: float = 0.0
     max_batch: int | None = None
 
-    name: ClassVar[str] = "Pick"
     takes_past: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
 

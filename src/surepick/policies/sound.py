@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from surepick.core.guarantee import SUB_GAUSSIAN, Guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_sets import check_zeros_and_ones
 from surepick.core.policy import Policy, check_delta, check_epsilon
 from surepick.core.polytope import Polytope
-from surepick.errors import ParameterError
+from surepick.errors import ParameterError, ProblemError
 from surepick.policies.gap import radius as radii
 
 
@@ -34,7 +35,14 @@ class Starting(Policy):
     def start(self, problem: Any) -> Any:
         """Return a fresh run on this problem, or refuse it."""
         if self._sets_only and problem.is_listed:  # plans behind an oracle cannot all be checked
-            check_zeros_and_ones(problem, self.name, self._sets_only)
+            plans = problem.plans
+            entries = plans if isinstance(plans, np.ndarray) else plans.data
+            odd = entries[(entries != 0) & (entries != 1)]
+            if odd.size:
+                raise ProblemError(
+                    f"{self.name} is for plans of zeros and ones, got {odd.flat[0]:g}; {self._sets_only}",
+                    field="policy",
+                )
         return self._run(problem, self)
 
 

@@ -95,7 +95,9 @@ def measured(journal: Journal, telling: Telling) -> Change:
     if not telling.sure:
         for use in uses:
             if (words := surprise(state, probe, use)) is not None:
-                raise SessionError(f"{words}; not recorded. If it is right, say so: sure=True", field="sure")
+                raise SessionError(
+                    f"{words}; not recorded. If it is right, record it again as sure", field="sure"
+                )
     places = [] if late else _open_places(journal, telling)
     n_open = len(places)
     if n_open < len(uses):  # extra values are appended to the stream

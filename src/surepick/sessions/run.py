@@ -48,7 +48,7 @@ class PolicyRun:
     @property
     def can_grow(self) -> bool:
         """Whether plans may be added."""
-        return isinstance(self._run, BatchRun) and not self._run.is_fixed
+        return isinstance(self._run, BatchRun) and self._run.has_final_batch
 
     # Looking
 

@@ -10,16 +10,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.answers import amounts
-from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.evidence import (
-    EIGHT_OF_TEN,
-    Evidence,
-    between,
-    closest_first,
-    estimates,
-    in_errors,
-    quantile,
-)
+from surepick.core.arrays import BoolArray, FloatArray, divided
+from surepick.core.evidence import EIGHT_OF_TEN, Evidence, between, estimates, quantile
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.run import Answer
 from surepick.core.wording import counted, shortened
@@ -68,13 +60,9 @@ class Look:
         if isinstance(self.leader, int) and self.problem.is_listed:
             self.gap, self.error = self.estimates.behind(self.problem, self.leader)
             self.gap[self.leader] = self.error[self.leader] = 0.0  # whatever rounding makes of it
-        self.incumbent: str | None = None  # the plan in use, where the question is whether another is better
-        self.keeps_incumbent = False
-        challenge: Any = self.policy
-        if hasattr(challenge, "incumbent_name"):
-            self.incumbent = challenge.incumbent_name(self.problem)
-            is_led = self.leader is not None
-            self.keeps_incumbent = is_led and challenge.is_incumbent(self.problem, self.leader)
+        # the plan in use, where the question is whether another is better
+        self.incumbent = self.policy.incumbent_name(self.problem)
+        self.keeps_incumbent = self.leader is not None and self.policy.is_incumbent(self.problem, self.leader)
 
     @property
     def missing(self) -> tuple[tuple[int, int], ...]:
@@ -105,9 +93,11 @@ class Look:
 
     @property
     def rival(self) -> Answer | None:
-        """The rival that is hardest to rule out."""
-        if self.gap is not None and self.error is not None and isinstance(self.leader, int):
-            return int(closest_first(self.leader, self.gap, self.error, self.log_evidence)[0])
+        """The rival that is hardest to rule out: by the proved evidence, then by its gap in errors."""
+        if self.gap is not None and self.error is not None:
+            proved = np.zeros(len(self.gap)) if self.log_evidence is None else self.log_evidence
+            order = np.lexsort((divided(self.gap, self.error), np.maximum(proved, 0.0)))
+            return int(order[order != self.leader][0])
         rival = self.standing.rival
         return None if rival == self.leader else rival
 
@@ -186,7 +176,7 @@ class Look:
         assert problem.is_listed
         if known is None:
             gap, error = self.estimates.behind(problem, plan)
-            known = in_errors(gap + self.epsilon, error).clip(0.0) ** 2 / 2
+            known = divided(gap + self.epsilon, error).clip(0.0) ** 2 / 2
         elif plan != self.leader:
             known = np.zeros(len(known)) if self.epsilon > 0 else known.copy()
             known[self.leader] = 0.0  # type: ignore[index]

@@ -91,7 +91,7 @@ def test_plans_arrive_where_probes_are_measured():
 
 def test_an_arm_that_no_plan_needed_is_measured_first_and_the_rest_goes_on():
     run = BetGapE().start(largest(np.eye(3)[:2]))
-    assert not run.is_fixed
+    assert run.has_final_batch
     for _ in range(3):
         counts = run.decide().counts
         assert counts[2] == 0

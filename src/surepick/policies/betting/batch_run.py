@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, golden_multiples
+from surepick.core.arrays import FloatArray, IntArray, divided, golden_multiples
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.past import Past
@@ -115,7 +115,7 @@ class BatchRun(Run):
         self._largest = 0.0
         if readings.basis is not None:  # bounds the bias of mixed readings
             n = known.uses[readings.owner]
-            averages = np.divide(known.sums, n, out=np.zeros(len(n)), where=n > 0)
+            averages = divided(known.sums, n)
             self._largest = float(np.abs(readings.probes.whiten(averages)).max())
 
     @property
@@ -310,14 +310,9 @@ class BatchRun(Run):
         return Batch.open(decision, len(self.sums))
 
     @property
-    def is_fixed(self) -> bool:
-        """Whether the question allows neither plans that arrive nor a final batch."""
-        return self._question.is_fixed
-
-    @property
     def has_final_batch(self) -> bool:
-        """Whether the run can end with a final batch."""
-        return not self.is_fixed
+        """Whether the run can end with a final batch; then plans may also arrive."""
+        return not self._question.is_fixed
 
     @property
     def may_call_last(self) -> bool:

@@ -54,7 +54,6 @@ class SignRace(SoundPolicy, OwnQuestion):
 
     margin: float = 0.0
 
-    name: ClassVar[str] = "SignRace"
     assumes_noise: ClassVar[bool] = False
     one_at_a_time: ClassVar[bool] = True  # measurements of a round that overlap disturb each other
 

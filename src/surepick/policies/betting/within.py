@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, divided
 from surepick.core.problem import PlanParts
 from surepick.core.run import Decision
 from surepick.inference.contrasts import Contrasts
@@ -68,11 +68,11 @@ class WithinFew(ListQuestion):
         """
         if not batch.has_bets or estimates.n_measured < self.next_stake:
             return {}
-        n, weight = self.n_plans, np.ones(self.n_plans)
+        weight = np.ones(self.n_plans)
         if batch.targets is not None:
             contrasts = self.from_leader()
             error, behind = np.sqrt(estimates.gap_variance(contrasts)), estimates.gap(contrasts)
-            errors = np.divide(behind - self.ignored_gap, error, out=np.zeros(n), where=error > 0)
+            errors = divided(behind - self.ignored_gap, error)
             weight = np.maximum(np.exp(-0.5 * self.plausible * np.maximum(errors, 0.0) ** 2), 1e-12)
         if len(self.sizes):
             return {"stake": self.stake_share, "weights": to_steps(weight)}

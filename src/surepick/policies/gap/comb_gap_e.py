@@ -27,7 +27,6 @@ y_s^2 rad_s^2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from surepick.core.problem import Problem
 from surepick.policies.gap import radius as radii
@@ -52,8 +51,6 @@ class CombGapE(RadiusPolicy):
 
     arm_rule: str = "gap"
 
-    name: ClassVar[str] = "CombGapE"
-
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("arm_rule", self.arm_rule, "gap", "naive")
@@ -75,8 +72,6 @@ class CLUCB(WithinPolicy):
     0
     """
 
-    name: ClassVar[str] = "CLUCB"
-
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""
         return GapRun(problem, self, radii.RECTANGLE_RADIUS, "gap")
@@ -92,8 +87,6 @@ class Uniform(RadiusPolicy):
     >>> int(outcome.counts.max() - outcome.counts.min()) <= 1
     True
     """
-
-    name: ClassVar[str] = "Uniform"
 
     def start(self, problem: Problem) -> GapRun:
         """A fresh run on this problem."""
