@@ -235,7 +235,10 @@ class OracleProblem(Measurable):
 
 
 def _are_plays(measure: object, cost: PerArm | None) -> bool:
-    """Return whether plans are played; what else there may be to measure needs a list of the plans."""
+    """Return whether `measure` says that plans are played; raise if it is neither that nor single arms.
+
+    Other probes need a list of the plans.
+    """
     if isinstance(measure, str) and measure == ARMS:
         return False
     if not (isinstance(measure, str) and measure == PLAN_ARMS):

@@ -5,8 +5,8 @@ it leaves its bound by 1 (an edge), with the log of the evidence that this does 
 the equations, and on the variables that are not basic they are the identity, so that
 x - v = sum_j |x_j - v_j| e_j for every plan x: they span every plan.
 
-**An average of leaders is within epsilon of all plans.** A series of batches knows of every plan x two
-numbers, and of its bets against x one (docs/theory.md):
+**An average of leaders is within epsilon of all plans.** A series of batches gives each plan x two sums, its
+gain L and its variance Q, and from them the log wealth W of the bets against x (docs/theory.md):
 
     L(x) = gain + gains.x,     Q(x) = square - 2 crosses.x + sum_s squares_s x_s^2,
     W(x) = log(cash + sum_j exp(log_stakes_j + rates_j L(x) - rates_j^2 Q(x) / 2)).
@@ -75,7 +75,7 @@ def objections(
 
 
 def variable_names(problem: Polytope) -> list[str]:
-    """The arms, and the slack of every row of A_ub."""
+    """Return the names of the arms, then of the slack of every row of A_ub."""
     n_slacks = len(problem.form.lower) - problem.n_arms
     return [*problem.arm_names, *(f"slack of row {k}" for k in range(n_slacks))]
 
@@ -83,7 +83,10 @@ def variable_names(problem: Polytope) -> list[str]:
 def vertex_proof(
     problem: Polytope, at: IntArray, directions: FloatArray, log_evidence: FloatArray
 ) -> dict[str, Any]:
-    """The proof as JSON values; `directions` and `log_evidence` are of the variables that are not basic."""
+    """Return the proof that a vertex is best, as JSON values.
+
+    `at` is its basis. `directions` and `log_evidence` have one row for each variable that is not basic.
+    """
     names = variable_names(problem)
     edges = []
     moving = np.flatnonzero(at != BASIC).tolist()
@@ -156,7 +159,10 @@ def _spans(form: StandardForm, steps: FloatArray, leaving: list[int]) -> bool:
 
 
 class Inequality(NamedTuple):
-    """The claim that W(x) >= target for every plan x; see above. Without rates: L(x) >= target sqrt(Q(x))."""
+    """The claim that W(x) >= target for every plan x, with L, Q and W as at the top of this module.
+
+    Without rates it is the claim of a test with z = target: L(x) >= target sqrt(Q(x)).
+    """
 
     gain: float
     gains: FloatArray  # (n_arms,)
@@ -188,16 +194,23 @@ class Inequality(NamedTuple):
         return top + math.log(total), float(e @ self.rates) / total, float(e @ self.rates**2) / total
 
     def tangent(self, gain: float, square: float, nats: float) -> tuple[float, float]:
-        """Return the slope r and the need of L - r Q >= need, which implies W >= target wherever it holds.
+        """Return (slope, need) such that L - slope Q >= need implies the claim: its tangent at this L and Q.
 
-        W is convex in (L, Q), so that it lies above its tangent at any point. Logs may err by `nats`.
+        W is convex in (L, Q), so it lies above its tangent at (L0, Q0). Its derivatives are dW/dL = E[rate]
+        and dW/dQ = -E[rate^2] / 2, with expectations over the terms of W. So W >= target follows from
+
+            W0 + E[rate] (L - L0) - E[rate^2] / 2 (Q - Q0) >= target.
+
+        Divide by E[rate] and collect the constants. `nats` is how far logarithms may err.
+
+        Without rates and for target > 0, sqrt(Q) lies below its tangent (sqrt(Q0) + Q / sqrt(Q0)) / 2.
         """
-        if not len(self.rates):  # L >= target sqrt(Q), and a root lies below its tangents
+        if not len(self.rates):
             root = math.sqrt(square)
             return self.target / (2 * root), self.target * root / 2 * (1 + nats)
-        here, first, second = self.at(gain, square)
-        slope = second / (2 * first)
-        return slope, gain - slope * square + (self.target - here + nats) / first
+        log_wealth, mean_rate, mean_square = self.at(gain, square)
+        slope = mean_square / (2 * mean_rate)
+        return slope, gain - slope * square + (self.target - log_wealth + nats) / mean_rate
 
 
 def errors_ahead(
@@ -208,10 +221,13 @@ def errors_ahead(
     *,
     rounded: bool = False,
 ) -> Inequality:
-    """Return the inequality that a plan is ahead of all plans by `target` standard errors, with epsilon.
+    """Return the claim that this plan plus epsilon is ahead of every plan by `target` standard errors.
 
-    The plan is in units of the form, and `means` (with their `variance`) are so that larger is better. The
-    target, 0 here, is to be set. `rounded`: L is lowered by what rounding may be.
+    - plan: its amounts, in units of the standard form.
+    - means, variance: by arm, with signs such that larger is better.
+    - rounded: whether L is lowered by the largest rounding error.
+
+    The caller sets the target, which is 0 here.
     """
     gain = float(plan @ means) + epsilon
     if rounded:
@@ -247,7 +263,9 @@ def system_of(form: StandardForm, inequality: Inequality) -> System:
     low, high = tight_bounds(form)
     m, n = form.matrix.shape
     matrix = np.zeros((m + 1, n + 1))
-    matrix[:m, :n], matrix[m, : form.n_arms], matrix[m, n] = form.matrix, inequality.gains, -1.0
+    matrix[:m, :n] = form.matrix
+    matrix[m, : form.n_arms] = inequality.gains
+    matrix[m, n] = -1.0
     ends = inequality.gains * np.array([low[: form.n_arms], high[: form.n_arms]])
     least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
     room = NATS * (abs(least) + abs(most) + 1e-300)
@@ -257,7 +275,7 @@ def system_of(form: StandardForm, inequality: Inequality) -> System:
 
 
 def tight_bounds(form: StandardForm) -> tuple[FloatArray, FloatArray]:
-    """Return bounds of all variables that follow from single rows, moved outwards by what rounding may be."""
+    """Return bounds of all variables that follow from single rows, moved outwards by the rounding error."""
     matrix = np.vstack([form.matrix, -form.matrix])
     right = np.append(form.right, -form.right)
     bounds = np.array([form.lower, form.upper])
@@ -303,20 +321,22 @@ def is_covered(inequality: Inequality, system: System, nodes: list[Node]) -> boo
 
 
 def halves(low: FloatArray, high: FloatArray, variable: int, value: float) -> Iterator[Any]:
-    """Return both parts of a box: above the value and, last, below it."""
-    above, below = low.copy(), high.copy()
-    above[variable], below[variable] = max(low[variable], value), min(high[variable], value)
-    yield above, high
-    yield low, below
+    """Yield both parts of a box, split at a value of one variable: first the part above it, then below."""
+    raised_low = low.copy()
+    raised_low[variable] = max(low[variable], value)
+    yield raised_low, high
+    lowered_high = high.copy()
+    lowered_high[variable] = min(high[variable], value)
+    yield low, lowered_high
 
 
 def cut_box(
     inequality: Inequality, system: System, low: FloatArray, high: FloatArray, cut: Cut, allowed: float = 1.0
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return what a cut lacks to rule out the box, and the bounds of plans that are not ruled out.
+    """Return how much a cut lacks to rule out the box, and tighter bounds of the plans it leaves.
 
-    Below 0 the box is ruled out; it is, too, where a lower bound exceeds an upper one. `allowed` is a
-    multiple of the rounding that is allowed for: a search takes more than the check of what it found.
+    The cut rules out the box if it lacks less than 0, or if a new lower bound exceeds an upper one.
+    `allowed` multiplies the allowance for rounding: a search allows more than the check of its proof.
     """
     costs = np.zeros(len(low))
     const = size = need = 0.0
@@ -349,7 +369,7 @@ def secants(
     """Return costs, constant and size of a linear function below L - slope Q on a box of plans.
 
     On the box each x_s^2 lies below its secant (low_s + high_s) x_s - low_s high_s. `size` adds up the
-    absolute values of all terms: what rounding is a share of.
+    absolute values of all terms; the rounding error is at most a fixed share of it.
     """
     gains, crosses, squares = inequality.gains, inequality.crosses, inequality.squares
     products = slope * squares * low * high
@@ -370,7 +390,7 @@ def shown(inequality: Inequality, nodes: list[Node]) -> dict[str, Any]:
 
 
 def _is_shown(problem: Polytope, given: Mapping[str, Any]) -> tuple[Inequality, bool]:
-    """Return an inequality, from what `shown` returned, and whether its boxes rule out every plan."""
+    """Read an inequality in the form that `shown` writes; return it, and whether its boxes prove it."""
     numbers = {name: np.array(x, dtype=float) for name, x in given.items() if name != "boxes"}
     if not all(np.isfinite(x).all() for x in numbers.values()):
         raise ValueError("a number is not finite")
@@ -383,25 +403,34 @@ def _is_shown(problem: Polytope, given: Mapping[str, Any]) -> tuple[Inequality, 
 def _test_objections(
     problem: Polytope, x: FloatArray, proof: Mapping[str, Any], target: float, epsilon: float
 ) -> dict[str, bool]:
-    """Return, by objection, whether it applies to a test of this plan by the means of the final batch."""
+    """Return, by objection, whether it applies to the final test that plan x is within epsilon of the best.
+
+    The test compares x with every plan by the means of the final batch alone; x and the log wealth are
+    fixed before it. If x lies more than epsilon behind a best plan, x is z standard errors ahead of that
+    plan with probability at most p(z). So the evidence is log_wealth - log p(z), which must reach `target`.
+    """
     inequality, is_shown = _is_shown(problem, proof["test"])
-    z, known = inequality.target, float(proof["log_wealth"])
-    log_p = -0.5 * z * z
+    z = inequality.target
+    log_wealth = float(proof["log_wealth"])
+    log_p = -0.5 * z * z  # the bound for sub-Gaussian noise
     if proof["gaussian"]:
         log_p = math.log(max(0.5 * math.erfc(z / math.sqrt(2.0)), 1e-300))
+    # the sums must be those of x: compute them again from the stated means and variances
     variance, means = inequality.squares, -inequality.gains
-    ahead = errors_ahead(x, means, variance, epsilon)
-    room = _MET * (float(np.abs(x) @ np.abs(means)) + epsilon)
-    is_about_it = (
+    expected = errors_ahead(x, means, variance, epsilon)
+    rounding = _MET * (float(np.abs(x) @ np.abs(means)) + epsilon)
+    is_about_x = (
         not len(inequality.rates)
         and (variance >= 0).all()
-        and inequality.gain <= ahead.gain + room
-        and (np.abs(inequality.crosses - ahead.crosses) <= _MET * variance).all()
-        and abs(inequality.square - ahead.square) <= _MET * float(variance.sum())
+        and inequality.gain <= expected.gain + rounding
+        and (np.abs(inequality.crosses - expected.crosses) <= _MET * variance).all()
+        and abs(inequality.square - expected.square) <= _MET * float(variance.sum())
     )
+    is_enough = z > 0 and log_wealth - log_p >= target - NATS
     return {
-        "the test is not about the answer": not is_about_it,
-        "the evidence of the test is not enough": not (z > 0 and known - log_p >= target - NATS),
-        "more cash is stated than there was": proof["series"] is None and not known <= NATS,
+        "the test is not about the answer": not is_about_x,
+        "the evidence of the test is not enough": not is_enough,
+        # without a series the wealth is the cash, which began at 1
+        "more cash is stated than there was": proof["series"] is None and not log_wealth <= NATS,
         "the boxes of the test do not rule out all plans": not is_shown,
     }

@@ -14,7 +14,7 @@ end, and joins the pool of plays if it is better than those there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,13 +30,16 @@ _ROUNDING = 1e-9  # of a sum of prices: more than an exact oracle loses
 
 @dataclass(frozen=True, eq=False)
 class PlayAllocation:
-    """Shares of the plays found, weights on the rows, and the certified bracket of the least value."""
+    """Shares of the plays found, weights on the rows, and the certified bracket of the least value.
+
+    Without weights and a bracket it is the start of a search: no rows yet, and any value is possible.
+    """
 
     plays: FloatArray  # (n_plays, n_arms) of zeros and ones
     shares: FloatArray  # (n_plays,) sum 1
-    dual: FloatArray  # (n_rows,) sum 1
-    upper: float
-    lower: float
+    dual: FloatArray = field(default_factory=lambda: np.zeros(0))  # (n_rows,) sum 1
+    upper: float = np.inf
+    lower: float = 0.0
 
     @property
     def weights(self) -> FloatArray:
@@ -46,11 +49,11 @@ class PlayAllocation:
     @classmethod
     def uniform(cls, plays: FloatArray) -> PlayAllocation:
         """Return these plays in equal shares, to begin a search with."""
-        return cls(plays, np.full(len(plays), 1.0 / len(plays)), np.zeros(0), np.inf, 0.0)
+        return cls(plays, shares=np.full(len(plays), 1.0 / len(plays)))
 
 
 def covering_plays(find: FindPlay, wanted: BoolArray, prices: FloatArray) -> FloatArray:
-    """Return plays that read every wanted arm, found greedily; of equals the one with the largest prices.
+    """Return plays that read every wanted arm, found greedily; ties go to the largest prices.
 
     Arms that no play reads stay unread.
 
@@ -58,7 +61,9 @@ def covering_plays(find: FindPlay, wanted: BoolArray, prices: FloatArray) -> Flo
     >>> covering_plays(find, np.array([True, False, True]), np.zeros(3)).tolist()
     [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    left, found = wanted.copy(), list[FloatArray]()
+    left = wanted.copy()
+    found = list[FloatArray]()
+    # all prices together are below one arm, so that they only break ties
     little = 1e-3 * prices / max(float(prices.max()), 1e-300) / max(len(prices), 1)
     while left.any():
         play = find(left + little)

@@ -118,7 +118,8 @@ def read_rows(file: Path) -> list[Row]:
                 )
             if row.get("token") and not row.get("value"):
                 continue
-            if file.suffix.lower() not in SHEETS:  # whose cells say that they are text
+            # a spreadsheet marks its text cells as text; in a CSV file a name may be quoted against formulas
+            if file.suffix.lower() not in SHEETS:
                 row |= {column: from_cell(row[column]) for column in NAMES if column in row}
             found = Row.from_cells(where, row)
         except FileError as error:

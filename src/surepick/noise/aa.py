@@ -1,10 +1,11 @@
 """Measure one arm as if it were two, A and B: does the set-up find differences where there are none?
 
-Pairs A B, B A are measured in a random order. What differs then comes from the set-up: what runs second, what
-runs later, or noise that is not as stated. For independent noise of scale R these are normal with mean zero,
-whatever the mean is: the mean of A - B (label), that of second - first (order), and the slope of the pairs'
-means over time (drift). Where R is stated, the squares of A - B are chi-square in units of 2 R^2 (spread);
-where it is not, it is estimated, and Student's quantile takes the place of the normal one.
+Pairs A B, B A are measured in a random order. Any difference then comes from the set-up: the second of a pair
+reads otherwise, values move with time, or the noise is not as stated. For independent noise of standard
+deviation R these are normal with mean zero, for any mean of the arm: the mean of A - B (label), that of
+second - first (order), and the slope of the pairs' means over time (drift). If R is stated, the sum of the
+squares of A - B is chi-square in units of 2 R^2 (spread). If it is not, R is estimated from A - B, and
+Student's quantile replaces the normal one.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import numpy as np
 from surepick.core.wording import how_many
 from surepick.noise.check import chi_square_tail, normal_above
 
-LEVEL = 0.01  # how often an honest set-up is doubted, all looks at all readings together
+LEVEL = 0.01  # the probability that an honest set-up is doubted, by any test of any reading
+N_TESTS = 4  # of each reading: label, order, drift and spread
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """Something that differs in one reading."""
+    """A difference that a test found in one reading."""
 
     reading: str
     kind: str  # "label", "order", "drift" or "spread"
@@ -66,7 +68,11 @@ def turns(n_pairs: int, seed: int) -> list[str]:
 def against_itself(
     labels: Sequence[str], uses: Sequence[Mapping[str, float]], scale: Mapping[str, float | None]
 ) -> Against:
-    """Return what uses with these labels, in this order, show that one and the same arm should not.
+    """Test whether measurements of one arm, labelled A and B in pairs, differ by label, order or time.
+
+    - labels: "A" or "B" for each measurement, in the order of measuring, as `turns` returns them.
+    - uses: the readings of each measurement, by name.
+    - scale: the stated standard deviation of each reading; None if it is unknown.
 
     >>> rng, labels = np.random.default_rng(1), turns(30, 0)
     >>> later = [{"value": rng.normal() + (i % 2)} for i in range(60)]  # what runs second reads 1 more
@@ -76,26 +82,33 @@ def against_itself(
     from scipy.special import stdtrit  # Student's quantile; scipy.stats is slow to import
 
     n = len(labels) // 2
-    level = LEVEL / (4 * len(scale))
+    level = LEVEL / (N_TESTS * len(scale))  # Bonferroni
     difference = {}
     doubts = list[Doubt]()
     sign = np.where(np.array(labels[::2]) == "A", 1.0, -1.0)
     time = np.arange(n) - (n - 1) / 2.0
     for name, stated in scale.items():
-        values = np.array([use[name] for use in uses], dtype=float).reshape(n, 2)
-        apart = (values[:, 0] - values[:, 1]) * sign  # A minus B
-        single = float(apart.std(ddof=1)) / math.sqrt(2.0) if stated is None else stated
-        quantile = normal_above(level / 2) if stated else float(stdtrit(n - 1, 1 - level / 2))
-        label, second = float(apart.mean()), float((values[:, 1] - values[:, 0]).mean())
-        moved = (n - 1) * float(time @ values.mean(axis=1) / (time @ time))
-        error = single * math.sqrt(2.0 / n)
+        values = np.array([use[name] for use in uses], dtype=float).reshape(
+            n, 2
+        )  # first, second of each pair
+        a_minus_b = (values[:, 0] - values[:, 1]) * sign
+        if stated is None:
+            deviation = float(a_minus_b.std(ddof=1)) / math.sqrt(2.0)
+            quantile = float(stdtrit(n - 1, 1 - level / 2))
+        else:
+            deviation = stated
+            quantile = normal_above(level / 2)
+        label = float(a_minus_b.mean())
+        second = float((values[:, 1] - values[:, 0]).mean())
+        error = deviation * math.sqrt(2.0 / n)  # of both: a mean of n differences of two values
         difference[name] = label, error
-        far = quantile * error
-        move_error = (n - 1) * single * math.sqrt(0.5 / float(time @ time))
-        if abs(label) > far:
+        # the least-squares slope of the pairs' means, each of variance deviation^2 / 2, over the n - 1 steps
+        moved = (n - 1) * float(time @ values.mean(axis=1) / (time @ time))
+        move_error = (n - 1) * deviation * math.sqrt(0.5 / float(time @ time))
+        if abs(label) > quantile * error:
             words = f"A reads {label:+.3g} more than B, {abs(label) / error:.1f} standard errors"
             doubts.append(Doubt(name, "label", words))
-        if abs(second) > far:
+        if abs(second) > quantile * error:
             words = (
                 f"the second of a pair reads {second:+.3g} more, {abs(second) / error:.1f} standard errors"
             )
@@ -104,7 +117,7 @@ def against_itself(
             doubts.append(
                 Doubt(name, "drift", f"from the first to the last pair the mean moves by {moved:+.3g}")
             )
-        squares = float((apart**2).sum()) / 2.0
+        squares = float((a_minus_b**2).sum()) / 2.0
         if stated and chi_square_tail(squares / stated**2, n) < level:
             words = f"the standard deviation is {math.sqrt(squares / n):.3g}, {stated:.4g} was stated"
             doubts.append(Doubt(name, "spread", words))

@@ -5,8 +5,8 @@ doubts with its power: what it would have found in nine of ten sessions with as 
 object to at most 2% of honest sessions with Gaussian noise, seen at their end (`benchmarks/misuse.py`).
 
 Noise that is smaller than its scale is fine, and so is dependence that leaves means as exact as the scale
-says. Where the scale is unknown, the Student factors of the proof rest on the Gaussian shape: there the shape
-is looked at, and nothing is compared with a scale.
+says. If the scale is unknown, the Student factors of the proof rest on the Gaussian shape: then the looks
+test the shape, and compare nothing with a scale.
 """
 
 from __future__ import annotations
@@ -389,8 +389,8 @@ def _drift(sample: Sample, level: float) -> Seen:
 def wander(group: Sequence[Reading], times: float = 1.0) -> tuple[float, float]:
     """Apply Nyblom's test to noise of `times` scales; return its level, and how far means seem to wander.
 
-    Of an arm's n values let S_k = k (mean of the first k - mean of all), in noise scales. Against a mean that
-    takes a small random step at every value, the same for all arms, no test is more powerful near the null
+    Let S_k = k (mean of the first k values - mean of all n), in noise scales. Against a mean that takes a
+    small random step at every value, the same for all arms, no test is more powerful near the null
     than one by the sum of all S_k^2; it sees a jump as well. With independent noise S is a Brownian bridge,
     and sum S_k^2 / n^2 = sum_j w_j Z_j^2 with independent normal Z_j and w_j = 1/(2 n sin(j pi/(2n)))^2.
     A chi-square variable with the same mean, variance and skewness stands for that sum (Pearson), and the
@@ -420,30 +420,39 @@ def wander(group: Sequence[Reading], times: float = 1.0) -> tuple[float, float]:
 
 
 def _released(sample: Sample, level: float) -> Seen:
-    """Look for arms whose requests are released far more often than others, or one request again and again.
+    """Look for probes whose requests are released far more often than others, or one request many times.
 
-    Values may have been withheld for what they were. Of plays only the second can be seen: readings are
-    counted by arm, not by the play that gave them.
+    A worker who releases a request after seeing its value biases the means. If releases had nothing to do
+    with the values, each would fall on a probe with the probability of its share of all requests. The first
+    look is skipped for plays, whose readings are counted by arm and not by play.
     """
-    problem, n_probes = sample.problem, sample.problem.n_probes
+    problem = sample.problem
+    n_probes = problem.n_probes
+    # k releases, all of one of n equally likely probes, have probability n^-k: k with n^-k <= level / n
     size = LONGEST_RUN if n_probes < 2 else math.ceil(math.log(n_probes / level) / math.log(n_probes))
     power = Power(size, f"{size} releases of one {problem.probe_word} alone")
-    released, longest, doubts = Counter[int](), dict[int, int](), []
+    released = Counter[int]()  # by probe
+    most_of_one = dict[int, int]()  # by probe, the releases of the request that was released most often
     for token, n in sample.releases.items():
-        probe = int(token.partition(".")[0])
+        probe = int(token.partition(".")[0])  # a token is "probe.number"
         released[probe] += n
-        longest[probe] = max(longest.get(probe, 0), n)
+        most_of_one[probe] = max(most_of_one.get(probe, 0), n)
+    doubts = []
+    n_requests = sum(sample.n_recorded) + released.total()
     for probe, n in sorted(released.items()):
-        share = (sample.n_recorded[probe] + n) / (sum(sample.n_recorded) + released.total())
-        uneven = not problem.plays and _binomial_tail(n, released.total(), share) < level / n_probes
-        if uneven or longest[probe] >= LONGEST_RUN:
-            often = f", one of them {longest[probe]} times" if longest[probe] >= LONGEST_RUN else ""
-            others = f" (of all {problem.probe_word}s {released.total()})" if uneven else ""
+        n_recorded = sample.n_recorded[probe]
+        chance = _binomial_tail(n, released.total(), (n_recorded + n) / n_requests)
+        is_uneven = not problem.plays and chance < level / n_probes
+        is_repeated = most_of_one[probe] >= LONGEST_RUN
+        if is_uneven or is_repeated:
             name = problem.probe_names[probe]
+            text = f"{how_many(n, 'request')} of {name!r} were released unmeasured"
+            if is_uneven:
+                text += f" (of all {problem.probe_word}s {released.total()})"
+            if is_repeated:
+                text += f", one of them {most_of_one[probe]} times"
             first = problem.readings_of(probe)[0]
-            text = f"{how_many(n, 'request')} of {name!r} were released unmeasured{others}{often}"
             scale = None if problem.noise_scale is None else float(problem.noise_scale[first])
-            n_recorded = sample.n_recorded[probe]
             doubts.append(Doubt("released", name, n_recorded, scale, scale or 0.0, text, ADVICE["released"]))
     return doubts, power
 

@@ -2,7 +2,7 @@
 
 Paper: Chen, Gupta & Li (2016), Pure Exploration of Multi-armed Bandit Under Matroid Constraints (Exact-ExpGap
 for Best-Basis). S are the arms left, n_opt the rank of S once accepted arms are contracted, n_bad = |S| -
-n_opt; eps = 2^-r / 4 and delta_r = delta / (100 r^3) with a count r for each of the two cases. "Sample(A, e,
+n_opt; eps = 2^-r / 4 and delta_r = delta / (100 r^3), where r counts the rounds of each case. "Sample(A, e,
 q)" measures each arm of A anew, 2 R^2 log(2/q) / e^2 times; a set blocks an arm that it spans.
 
     n_opt <= n_bad, eliminate:
@@ -55,7 +55,7 @@ class Matroid:
     arms: IntArray  # (n_used,) which arms of the problem these are
 
     def rank(self, sets: BoolArray) -> IntArray:
-        """For each column of (n_used, m) the size of its largest independent part.
+        """Return the rank of each set, a column of (n_used, m): the size of its largest independent subset.
 
         >>> two_of_three = Matroid(np.array([[1.0, 1, 0], [1, 0, 1], [0, 1, 1]]), np.arange(3))
         >>> two_of_three.rank(np.array([[True, True], [True, False], [True, False]])).tolist()
@@ -70,15 +70,17 @@ class Matroid:
         return np.asarray(self.rank(more) == self.rank(sets))
 
     def within(self, having: BoolArray, left: BoolArray) -> IntArray:
-        """The bases that have all of the one and otherwise only some of the other."""
-        other = self.bases @ (~having & ~left).astype(float)
-        return np.flatnonzero((self.bases @ having.astype(float) == having.sum()) & (other == 0))
+        """Return the bases that contain every arm of `having`, and besides them only arms of `left`."""
+        have_all = self.bases @ having.astype(float) == having.sum()
+        have_no_other = self.bases @ (~having & ~left).astype(float) == 0
+        return np.flatnonzero(have_all & have_no_other)
 
 
 def matroid_of(problem: Problem, policy: str) -> Matroid:
-    """Return the matroid whose bases the plans are, or refuse them and name two that fit no matroid.
+    """Return the matroid whose bases the plans are; raise an error that names two plans if there is none.
 
-    Of the bases of a matroid, where an arm is taken from one, some arm of each other one completes it again.
+    Sets of equal size are the bases of a matroid if they have the exchange property: remove any arm from a
+    basis, and every other basis has an arm that makes it a basis again.
     """
     arms = np.flatnonzero(problem.relevant)
     bases = np.ascontiguousarray(as_dense(problem.plans)[:, arms], dtype=float)
@@ -119,25 +121,27 @@ class MatroidRun(Run):
         self._sign = problem.sign
         self._delta = policy.delta
         self._scale = scale[arms]
-        self._left: BoolArray = np.ones(len(arms), dtype=bool)  # S
+        # S, I and r are the symbols of the paper (see the module)
+        self._left: BoolArray = np.ones(len(arms), dtype=bool)  # S, the arms that are undecided
         self._accepted: BoolArray = np.zeros(len(arms), dtype=bool)
-        self._basis: BoolArray | None = None  # I, between the two samplings of eliminating
-        self._eliminated = self._selected = 1  # r of each case
+        self._basis: BoolArray | None = None  # I, known between the two samplings of an elimination
+        self._elimination_round = 1  # r of the next elimination
+        self._selection_round = 1  # r of the next selection
         self._standing = Standing()
 
     @property
     def _sizes(self) -> tuple[int, int]:
-        """n_opt and n_bad."""
+        """n_opt, the undecided arms that the best basis has, and n_bad, those that it does not have."""
         sets = np.column_stack([self._accepted, self._accepted | self._left])
-        accepted, all_of_them = self._matroid.rank(sets)
-        n_opt = int(all_of_them - accepted)
+        accepted_rank, full_rank = self._matroid.rank(sets)
+        n_opt = int(full_rank - accepted_rank)
         return n_opt, int(self._left.sum()) - n_opt
 
     @property
     def _resolution(self) -> tuple[float, float]:
-        """eps and delta_r of this round."""
+        """The precision eps and the error probability delta_r of this round."""
         n_opt, n_bad = self._sizes
-        r = self._eliminated if n_opt <= n_bad else self._selected
+        r = self._elimination_round if n_opt <= n_bad else self._selection_round
         return 2.0**-r / 4.0, self._delta / (100.0 * r**3)
 
     def decide(self, rng: np.random.Generator) -> Measure | Stop:
@@ -146,25 +150,27 @@ class MatroidRun(Run):
         if n_opt == 0 or n_bad == 0:
             left = self._left if n_opt else np.zeros_like(self._left)
             return Stop(int(self._matroid.within(self._accepted | left, left)[0]))
-        eps, share = self._resolution
-        error = np.full(len(self._left), eps)
-        if n_opt > n_bad:
-            share /= int(self._left.sum())
-        elif self._basis is None:
-            error, share = error / 2.0, share / int(self._left.sum())
-        else:
-            error, share = np.where(self._basis, eps / 2.0, eps), share / n_opt
-        n = np.where(self._left, 2.0 * math.log(2.0 / share) * (self._scale / error) ** 2, 0.0)
+        eps, delta_r = self._resolution
+        n_left = int(self._left.sum())
+        if n_opt > n_bad:  # select
+            error = np.full(len(self._left), eps)
+            q = delta_r / n_left
+        elif self._basis is None:  # the first sampling of an elimination
+            error = np.full(len(self._left), eps / 2.0)
+            q = delta_r / n_left
+        else:  # the second one
+            error = np.where(self._basis, eps / 2.0, eps)
+            q = delta_r / n_opt
+        n = np.where(self._left, 2.0 * math.log(2.0 / q) * (self._scale / error) ** 2, 0.0)
         refuse_too_many(float(n.sum()))
         counts = np.zeros(self._n_arms, dtype=np.int64)
         counts[self._matroid.arms] = np.ceil(n).astype(np.int64)
         return Measure(counts)
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Take in one sampling: name I, drop arms, or accept some."""
+        """Apply one sampling: choose the basis I, drop arms, or accept some."""
         arms = self._matroid.arms
-        n, total = counts[arms], self._sign * sums[arms]
-        means = divided(total, n)
+        means = divided(self._sign * sums[arms], counts[arms])
         n_opt, n_bad = self._sizes
         eps, _ = self._resolution
         if n_opt > n_bad:
@@ -185,7 +191,7 @@ class MatroidRun(Run):
         self._left = self._left.copy()
         self._left[others[blocked]] = False
         self._basis = None
-        self._eliminated += 1
+        self._elimination_round += 1
 
     def _select(self, means: FloatArray, eps: float) -> None:
         """Accept each arm that is in the best basis by these estimates, even if they err by eps.
@@ -203,10 +209,10 @@ class MatroidRun(Run):
         every = np.arange(len(means))
         spanned = self._matroid.blocked(np.tile(self._accepted[:, None], len(means)), every)
         self._left = self._left & ~spanned  # the accepted arms are among these
-        self._selected += 1
+        self._selection_round += 1
 
     def _stand(self, means: FloatArray) -> int:
-        """Return the best basis that is left by these estimates, which is the leader from now on."""
+        """Return the remaining basis that is best by these estimates, and make it the leader."""
         left = self._matroid.within(self._accepted, self._left)
         values = self._matroid.bases[left] @ means
         self._standing = best_two(values, left)

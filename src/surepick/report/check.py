@@ -54,7 +54,7 @@ class Check:
 
     @property
     def all_plans(self) -> str:
-        """How many plans there are, in the words of the problem: "6 routes"."""
+        """The number of plans in the words of the problem, "6 routes"; "all plans" if it is unknown."""
         problem = self.loaded.problem
         return "all plans" if problem.n_plans is None else problem.about.plans(problem.n_plans)
 

@@ -136,11 +136,14 @@ def refuse_other(name: str, begun: Setup, given: Body) -> None:
 
 
 def whole(name: str, what: str, value: object, *, least: int, most: int | None = None) -> int:
-    """The value as an int; numbers of NumPy are fine, fractions and what is too small or large are not."""
+    """Return the value as an int; raise ParameterError unless it is whole and within these limits.
+
+    Whole numbers of NumPy are fine.
+    """
     try:
         number = operator.index(cast(Any, value))
     except TypeError:
-        number = least - 1
+        number = least - 1  # not whole: refused as if it were too small
     if number < least:
         raise ParameterError(f"{name} is {what}, {least} or more, got {value!r}", field=name)
     if most is not None and number > most:

@@ -72,11 +72,12 @@ def verify(
     """Replay the log from its first event and say whether it, and the certificate if given, hold.
 
     Every event has to be one that a session writes at that point, and the policy decides every round again.
-    Where plans are known by a function, it is needed as `oracle`.
+    A session whose plans are known by a function needs it as `oracle`.
     """
     given = None if certificate is None else as_certificate(certificate)
     replay = Replay(name, store.head(name), oracle)
-    # others may append meanwhile: the log reaches where it ended before, and not beyond where it ends after
+    # others may append meanwhile: the events read must reach the head seen before reading, and not pass the
+    # head seen after it
     return replay.judge(store.read(name), lambda: store.head(name).position, given)
 
 

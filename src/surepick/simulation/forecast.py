@@ -198,9 +198,10 @@ def forecast(
 ) -> Forecast:
     """Forecast the measurements of a decision whose means lie within `spread` of the guess.
 
-    - guess, spread: what the means may be, one number per arm, and how far off that may be; the problem's.
-    - noise: a rough standard deviation of one measurement, where the problem does not state it.
-    - budget: the most measurements of a rehearsal; 20,000.
+    - guess: the likely means, one per arm. Without it, guess and spread are those of the problem.
+    - spread: how far the means may be from the guess, one number or one per arm; 0 without it.
+    - noise: a rough standard deviation of one measurement, if the problem does not state it.
+    - budget: the most measurements of a rehearsal; 20,000 without it.
     - rehearsals, seed: how many worlds are drawn, and from which seed.
     - past: prior data that guide the decision.
 
@@ -214,8 +215,11 @@ def forecast(
             raise ParameterError(
                 "a forecast needs a guess of the means; give it to the problem", field="guess"
             )
-        guess, spread = problem.guess, problem.spread if spread is None else spread
-        past = Past.of_problem(problem) if past is None else past
+        guess = problem.guess
+        if spread is None:
+            spread = problem.spread
+        if past is None:
+            past = Past.of_problem(problem)
     stage = Rehearsals.around(
         problem,
         guess,

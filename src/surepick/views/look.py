@@ -1,4 +1,4 @@
-"""A look at a session: what is recorded of it at one moment, its estimates, and how many more are needed."""
+"""A look at a session: its records at one moment, its estimates, and a forecast of measurements to come."""
 
 from __future__ import annotations
 
@@ -32,19 +32,23 @@ N_WORLDS = 48  # drawn from what the measurements leave open
 
 
 class Look:
-    """What a session has recorded at one moment; looking decides and writes nothing.
+    """The records of a session at one moment. Looking decides and writes nothing.
 
-    It reads the state of the session and is used while that is held. `gap` and `error` are how far each
-    listed plan is behind the leader and the standard deviation of that; None without a leader or a list.
+    It reads the session's state and must be used while the state is locked. `gap` says how far each listed
+    plan is behind the leader, `error` is its standard error. Both are None without a leader or a list.
     """
 
     def __init__(self, session: Session, state: SessionState, leases: Leases) -> None:
-        self.session, self.state = session, state
+        self.session = session
+        self.state = state
         self.leases = tuple(leases.values())
         self.now = session.journal.clock()
-        self.problem, self.policy = state.estimated_problem, state.setup.policy
-        self.unit, self.budget = self.problem.about.unit, state.setup.budget
-        self.delta, self.epsilon = self.policy.delta, self.policy.epsilon
+        self.problem = state.estimated_problem
+        self.policy = state.setup.policy
+        self.unit = self.problem.about.unit
+        self.budget = state.setup.budget
+        self.delta = self.policy.delta
+        self.epsilon = self.policy.epsilon
         self.guarantee = guarantee_of(state)
         self.doubts = state.doubts()
         self.standing = state.standing()
@@ -111,7 +115,10 @@ class Look:
         return shortened(counted(list(used), used.values()), LONGEST_LABEL)
 
     def last(self) -> Last | None:
-        """Return the last value that was not removed, of the last 64; of several readings the last one."""
+        """Return the latest value that was not removed, if it is among the last 64 recorded.
+
+        For a probe with several readings it is the last reading.
+        """
         session, state = self.session, self.state
         left = (place for place in reversed(state.recent_values) if place not in state.streams.removed)
         place = next(left, None)
@@ -130,10 +137,11 @@ class Look:
     def needed(self) -> float | None:
         """Return the log evidence at which the policy rules a rival out; None if that cannot be said.
 
-        Where the policy has a proved risk, that is 1/delta. Otherwise it is how many times more likely the
-        values are under the gap at which the policy's own radius would rule the rival out than under a tie.
+        A policy with a proved risk needs log(1/delta). Another policy rules a rival out when the gap exceeds
+        its radius; there the evidence is the log likelihood ratio of that gap to a tie, z^2 / 2.
         """
-        plain, standing = math.log(1 / self.delta), self.standing
+        standing = self.standing
+        plain = math.log(1 / self.delta)
         if standing.risk is not None:
             return plain
         if standing.leader is None or standing.rival is None:
@@ -156,40 +164,58 @@ class Look:
         rng = np.random.default_rng(self.n_used)  # the same look gives the same forecast
         worlds = self.estimates.draw(N_WORLDS, rng)
         values = np.asarray(problem.oriented @ worlds.T).T  # (N_WORLDS, n_plans)
-        best, left = values.argmax(axis=1), np.empty(N_WORLDS)
+        best = values.argmax(axis=1)
+        left = np.empty(N_WORLDS)
         for plan in np.unique(best).tolist():
             here = best == plan
             left[here] = self._remaining(plan, values[here], needed)
-        if self.epsilon > 0:  # the leader will do as well, where it is close enough to that world's best plan
+        if self.epsilon > 0:  # the leader is an answer too if it is within epsilon of that world's best plan
             assert isinstance(self.leader, int)
             left = np.minimum(left, self._remaining(self.leader, values, needed))
         low, middle, high = (quantile(left, q) for q in EIGHT_OF_TEN)
         return Forecast(*(end if math.isfinite(end) else None for end in (middle, low, high)))
 
     def _remaining(self, plan: int, values: FloatArray, needed: float) -> FloatArray:
-        """Return the measurements needed in each world for this plan to be the answer; infinite in a tie.
+        """Return the measurements needed, in each world, to rule out all rivals of this plan.
 
-        What is proved counts where the policy says it. Against the leader itself, and within epsilon as
-        rivals of another plan than the leader, that is nothing: no bet was won by what was measured.
+        With n more measurements the evidence against a rival grows by n gap^2 / (2 variance), so that
+        n = 2 missing variance / gap^2; the slowest rival decides. A tie takes infinitely many.
+
+        - values: (n_worlds, n_plans) the value of every plan in each world, larger is better.
+        - needed: the log evidence that rules a rival out.
         """
-        problem, known = self.problem, self.log_evidence
+        problem = self.problem
         assert problem.is_listed
-        if known is None:
-            gap, error = self.estimates.behind(problem, plan)
-            known = divided(gap + self.epsilon, error).clip(0.0) ** 2 / 2
-        elif plan != self.leader:
-            known = np.zeros(len(known)) if self.epsilon > 0 else known.copy()
-            known[self.leader] = 0.0  # type: ignore[index]
+        known = self._evidence_for(plan)
+        # the standard error of each gap after one measurement, divided between the arms as so far
         counts = self.evidence.counts
         shares = np.maximum(counts / counts.sum(), LEAST_SHARE / len(counts))
         unit = Evidence.none_of(problem).with_sums(shares, self.evidence.sums)
-        unit_error = estimates(problem, unit).behind(problem, plan)[1]
+        _, unit_error = estimates(problem, unit).behind(problem, plan)
         missing = np.maximum(needed - known, 0.0)
         missing[plan] = 0.0
-        ahead = np.maximum(values[:, [plan]] - values + self.epsilon, 0.0)
+        gaps = np.maximum(values[:, [plan]] - values + self.epsilon, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            left = np.where(missing > 0, 2 * missing * unit_error**2 / ahead**2, 0.0)
+            left = np.where(missing > 0, 2 * missing * unit_error**2 / gaps**2, 0.0)
+        # 0 / 0 is a rival with the same arms as the plan: there is nothing to measure
         return np.asarray(np.nan_to_num(left, nan=0.0, posinf=np.inf).max(axis=1))
+
+    def _evidence_for(self, plan: int) -> FloatArray:
+        """Return the log evidence so far against each rival of this plan, (n_plans,).
+
+        If the policy proves none, the evidence is z^2 / 2 with the gap at z standard errors. The evidence
+        that it proves is against the leader's rivals. Another plan inherits it only for epsilon = 0, where
+        the bets against a rival hold for every leader; and there are no bets against the leader itself.
+        """
+        known = self.log_evidence
+        if known is None:
+            gap, error = self.estimates.behind(self.problem, plan)
+            return divided(gap + self.epsilon, error).clip(0.0) ** 2 / 2
+        if plan == self.leader:
+            return known
+        inherited = np.zeros(len(known)) if self.epsilon > 0 else known.copy()
+        inherited[self.leader] = 0.0  # type: ignore[index]
+        return inherited
 
 
 def roles_of(problem: AnyProblem) -> list[str]:

@@ -34,10 +34,11 @@ _MIXED_STEPS, _FEWEST_STEPS, _FLAT_STEPS = 20, 4, 800  # where readings mix arms
 
 
 def batch_cost(wished: float, need: float, setup_cost: float) -> float:
-    """Return what a batch should cost where starting one has a price; as wished where it has none.
+    """Return the cost of a batch, longer than wished if each batch also costs a set-up.
 
-    Batches of cost L take need / L more set-ups and half a batch too much at the end: least together at
-    L = sqrt(2 need setup_cost). No batch is longer than what seems to be needed for that reason.
+    Batches of cost L need need / L set-ups, and overshoot the end by L / 2 on average. The sum,
+    setup_cost need / L + L / 2, is least at L = sqrt(2 need setup_cost). Set-ups never lengthen a batch
+    beyond the cost that still seems to be needed.
 
     >>> batch_cost(10.0, 400.0, 0.0), batch_cost(10.0, 400.0, 50.0), batch_cost(10.0, 40.0, 500.0)
     (10.0, 200.0, 40.0)
@@ -46,17 +47,19 @@ def batch_cost(wished: float, need: float, setup_cost: float) -> float:
 
 
 class BatchDesign:
-    """Shares of cost: an average over the last batches, as they were recorded, from which a design starts.
+    """The share of the cost that each probe gets, from which the design of the next batch starts.
 
-    `counts` improves them and finds the weights of the targets (the dual); a run calls it on a copy. The run
-    keeps `readings` as the noise is known.
+    It is an average over the recorded batches. `counts` improves it and finds the weights of the targets (the
+    dual). A run calls it on a copy, and updates `readings` as it learns the noise.
     """
 
     STATE: ClassVar[tuple[str, ...]] = ("shares", "first_cover", "n_batches")
 
     def __init__(self, readings: Readings, setup_cost: float, pace: Pace) -> None:
         n = len(readings.costs)
-        self.readings, self._setup_cost, self._pace = readings, setup_cost, pace
+        self.readings = readings
+        self._setup_cost = setup_cost
+        self._pace = pace
         self.shares = np.full(n, 1.0 / n)
         self.dual = np.zeros(0)  # (n_targets,) how much each target binds the counts
         self.first_cover = np.ones(n, dtype=bool)  # the probes of the first batch
@@ -76,9 +79,9 @@ class BatchDesign:
         self.n_batches += 1
 
     def more(self) -> dict[str, Any]:
-        """Return what else a batch records, as JSON values: shares that are renewed in small steps.
+        """Return the shares that a batch records, as JSON values, if they are renewed in small steps.
 
-        Whole counts are too coarse for these.
+        Its whole counts would be too coarse to recover them.
         """
         if self._pace.renewal == 1.0:
             return {}
@@ -87,12 +90,16 @@ class BatchDesign:
     def extend(self, readings: Readings, contrasts: Contrasts) -> None:
         """Continue with these probes, the old ones first; a first batch shows these contrasts too."""
         n = len(readings.costs) - len(self.shares)
-        self.readings, self.shares = readings, np.append(self.shares, np.zeros(n))
+        self.readings = readings
+        self.shares = np.append(self.shares, np.zeros(n))
         first_cover = np.append(self.first_cover, np.zeros(n, dtype=bool))
         self.first_cover = first_cover | self._cover(self.shares, contrasts)
 
     def first_counts(self, is_known: BoolArray) -> IntArray:
-        """Return uses that show something of all that is not known, for a quarter of the set-up's price."""
+        """Return equal uses of the probes of the first batch without prior data.
+
+        They cost about a quarter of a set-up, and each probe is used at least once.
+        """
         once = np.where(is_known, 0, self.first_cover).astype(np.int64)
         cost = float(once @ self.readings.costs)
         return max(1, round(0.25 * self._setup_cost / cost)) * once if cost > 0 else once
@@ -110,7 +117,8 @@ class BatchDesign:
         weighted, dual = self._improve(targets)
         spent = float(so_far @ self.readings.costs)
         budget, n_replicates, span = self._length(targets, spent, replicates)
-        readings, costs = self.readings, self.readings.costs
+        readings = self.readings
+        costs = readings.costs
         if isinstance(readings, Dense):
             binding = dual > _BINDING * dual.max()
             pull = weighted[binding] * np.sqrt(dual[binding])[:, None]
@@ -128,11 +136,12 @@ class BatchDesign:
         return counts.astype(np.int64), n_replicates
 
     def _improve(self, targets: Targets) -> tuple[FloatArray, FloatArray]:
-        """Improve the shares for the targets that are worst off; return these, weighted, and their dual.
+        """Improve the shares for the targets that need most; return their weighted contrasts and their dual.
 
-        There are no such targets where the solution for all of them is known.
+        Both are empty if the shares for all targets are known in closed form.
         """
-        readings, contrasts = self.readings, targets.contrasts
+        readings = self.readings
+        contrasts = targets.contrasts
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
         priced = np.ptp(readings.costs[self.first_cover]) > 0
         smoothing = min(self._pace.smoothing, SMOOTHING_WITH_COSTS if priced else np.inf)
@@ -165,17 +174,26 @@ class BatchDesign:
     def _minimax(
         self, targets: FloatArray, *, steps: int, tolerance: float = 0.02
     ) -> tuple[FloatArray, FloatArray]:
-        readings, start = self.readings, self.shares
-        found = minimax(readings, targets, readings.costs, tolerance=tolerance, most_steps=steps, start=start)
+        """Return shares and dual that nearly minimise the largest variance of these weighted contrasts."""
+        found = minimax(
+            self.readings,
+            targets,
+            self.readings.costs,
+            tolerance=tolerance,
+            most_steps=steps,
+            start=self.shares,
+        )
         return on_grid(found.shares, SHARE_BITS), on_grid(found.dual, SHARE_BITS)
 
     def _cover(self, shares: FloatArray, contrasts: Contrasts) -> BoolArray:
+        """Return probes, preferably those of large shares, whose readings determine these contrasts."""
         dense = contrasts.dense() if isinstance(self.readings, Dense) else None
         return cover(self.readings, shares, self.readings.costs, dense, contrasts.support())
 
     def _price(self, contrasts: Contrasts) -> FloatArray:
         """Return the variance of each contrast after a batch of cost 1 with these shares."""
-        shares, readings = self.shares, self.readings
+        readings = self.readings
+        shares = self.shares
         if readings.is_single:
             shares = np.maximum(shares, _LEAST_SHARE / len(shares))
         return readings.gap_variance(readings.matrix(shares / readings.costs), contrasts)
@@ -205,18 +223,24 @@ class BatchDesign:
     def final_counts(
         self, targets: Targets, left: int, replicates: tuple[int, int]
     ) -> tuple[IntArray, int] | None:
-        """Return uses and replicates of a final batch in these shares; None if too little is left for these.
+        """Return the uses of each probe in one replicate of a final batch, and the number of replicates.
 
-        Each probe of a cover is used; where less is left than that, the probes of the largest shares are.
+        The uses are in proportion to the shares, and each probe that the targets need is used at least once.
+        If a replicate has too few uses for that, the probes with the largest shares are used once each.
+
+        - left: the measurements that are left for the whole batch.
+        - replicates: the fewest and the most replicates. Returns None if `left` is below the fewest.
         """
-        span = self._must_use(targets)
-        n_replicates = int(np.clip(left // max(int(span.sum()), 1), *replicates))
-        n = left // n_replicates
-        if not n:
+        must_use = self._must_use(targets)
+        n_must = int(must_use.sum())
+        n_replicates = int(np.clip(left // max(n_must, 1), *replicates))
+        n_uses = left // n_replicates
+        if not n_uses:
             return None
-        ideal = np.where(span, np.maximum(self.shares, 1e-9) / self.readings.costs, 0.0)
-        if n >= span.sum():
-            return round_allocation(ideal, n), n_replicates
+        # above 0, because rounding gives a use to every probe with a positive share
+        ideal = np.where(must_use, np.maximum(self.shares, 1e-9) / self.readings.costs, 0.0)
+        if n_uses >= n_must:
+            return round_allocation(ideal, n_uses), n_replicates
         counts = np.zeros(len(ideal), dtype=np.int64)
-        counts[np.argsort(-ideal, kind="stable")[:n]] = 1
+        counts[np.argsort(-ideal, kind="stable")[:n_uses]] = 1
         return counts, n_replicates

@@ -33,9 +33,11 @@ FIRST_STAKE, STAKE = 0.73, 0.3  # of the cash: the first time, and whenever meas
 GRID = 2.0 * 0.5 ** (np.arange(15) / 2)  # fixed bet sizes, in deviations of a gap after a first batch
 GRID_SHARE, GRID_SHARE_PER_LOG, LEAST_GRID_SHARE = 0.7, 0.06, 0.2  # of the first stake; less with many plans
 SELECTION_BIAS, SHRINKAGE = 0.3, 0.15  # standard errors below the estimate that mixtures are centred
-FEW = 64  # with more plans of one arm each, who leads is found out by planning rounds
-_CLOSE = 1.0  # standard errors behind the leader: rivals that a planning round looks at
-_UNCLEAR, _ROUND = 0.1, 0.5  # of the unresolved rivals: uses that make a round worth its while, and the most
+FEW = 64  # with more plans of one arm each, planning rounds find the leader
+_CLOSE = 1.0  # standard errors behind the leader: rivals that a planning round measures again
+# shares of the number of unresolved rivals:
+_UNCLEAR = 0.1  # a planning round is due if its close rivals need more uses than this
+_ROUND = 0.5  # the most uses that a planning round has for rivals
 _MOST_LEADERS = 64  # whose first lead is remembered; a forgotten one counts as new
 _MOST_ACCOUNTS = 26  # within epsilon, the common one and the waiting cash among them
 
@@ -44,13 +46,13 @@ class Best(ListQuestion):
     """Which plan is best?"""
 
     STATE: ClassVar[tuple[str, ...]] = (*ListQuestion.STATE, "led", "first_led_at", "planned")
-    searches = True  # whether planning rounds find out who leads many arms
-    ignored_gap = 0.0  # by which a rival must look better before planning rounds look at it
+    searches = True  # whether planning rounds find the leader of many arms
+    ignored_gap = 0.0  # a planning round measures a rival as if it were this much further behind
 
     def __init__(self, plans: Any, delta: float, epsilon: float = 0.0, **settings: Any) -> None:
         super().__init__(plans, delta, epsilon, **settings)
         self.led = NO_LEADER  # the leader of the last batch
-        # counts when each plan led for the first time; of its own arm alone where plans have one
+        # the counts when each plan led for the first time; only that of its own arm if every plan has one
         self.first_led_at: dict[int, IntArray] = {}
         self.planned = 0  # measurements of planning rounds since the last bets
         self._probe_of: IntArray | None = None  # by plan, where many plans have one arm each, of their own
@@ -81,7 +83,8 @@ class Best(ListQuestion):
             probe_of_arm[readings.arm] = np.arange(len(readings.costs))
             self._probe_of = None if arms is None else probe_of_arm[arms]
         if had_own_arms != (self._probe_of is not None):
-            self.led, self.first_led_at = NO_LEADER, {}  # kept in another form from now on
+            self.led = NO_LEADER
+            self.first_led_at = {}  # its counts have another form from now on
 
     def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
         """Let each new plan begin with the least wealth of all plans.
@@ -92,7 +95,8 @@ class Best(ListQuestion):
         """
         n_old = self.n_plans
         self.bind(readings, parts)
-        account, new = self._common, np.arange(n_old, self.n_plans)
+        account = self._common
+        new = np.arange(n_old, self.n_plans)
         account.append(len(new), account.least_staked())
         self.wealth.count(new, account)
         if self._probe_of is None:
@@ -110,9 +114,9 @@ class Best(ListQuestion):
     def choose(self, estimates: Estimates) -> None:
         """Let the plan lead that looks best, ruled out or not.
 
-        The best plan may be ruled out by bad luck; unless it can lead, such a run would never end. Of many
-        arms that were measured once the one that looks best mostly is not: there a plan must look good by a
-        standard error.
+        The best plan may be ruled out by bad luck; unless it can lead, such a run would never end. Among
+        many arms that were measured once, the one that looks best is mostly lucky: there plans are compared
+        by their lower bounds, a standard error below the estimates.
         """
         values = self.values(estimates)
         if self._probe_of is not None:
@@ -120,12 +124,17 @@ class Best(ListQuestion):
         self.leader = int(np.argmax(values))
 
     def search(self, estimates: Estimates, targets: Targets) -> IntArray | None:
-        """Return the uses of a planning round, which tells who should lead many arms; None if none is due.
+        """Return the uses of each probe in a planning round; None if none is due.
 
-        It measures the leader and the rivals within a standard error of it again, each at most as often as
-        before. No bets depend on these measurements; they are past data for the next ones.
+        A planning round is a batch without bets that finds the leader of many arms. It measures the leader
+        and the rivals close to it again. Each close rival doubles its measurements, up to the square root of
+        the number of unresolved rivals; the leader gets that many. Later bets see them as prior data.
+
+        A round is due while many rivals are close or the leader has few measurements. Between two batches
+        with bets, rounds start only while they have measured less often than there are unresolved rivals.
         """
-        probe, n_open = self._probe_of, len(targets.rivals)
+        probe = self._probe_of
+        n_open = len(targets.rivals)
         if probe is None or n_open <= FEW or self.planned >= n_open:
             return None
         enough = math.ceil(math.sqrt(n_open))
@@ -135,10 +144,11 @@ class Best(ListQuestion):
         more = np.minimum(np.ceil(estimates.uses[probe[rivals]]), enough)
         if more.sum() <= _UNCLEAR * n_open and estimates.uses[probe[self.leader]] >= enough:
             return None
-        promising = np.argsort(targets.gap[close] - self._own_error(estimates, rivals), kind="stable")
-        promising = promising[np.cumsum(more[promising]) <= _ROUND * n_open]
+        # the rivals with the largest upper bounds first, as many as the round has uses for
+        order = np.argsort(targets.gap[close] - self._own_error(estimates, rivals), kind="stable")
+        chosen = order[np.cumsum(more[order]) <= _ROUND * n_open]
         uses = np.zeros(len(estimates.uses), dtype=np.int64)
-        uses[probe[rivals[promising]]] = more[promising]
+        uses[probe[rivals[chosen]]] = more[chosen]
         uses[probe[self.leader]] = enough
         return uses
 
@@ -179,7 +189,8 @@ class Best(ListQuestion):
         With one rival left the leader has a bet against it: if it is not the best plan, the rival probably
         is.
         """
-        rivals, recorded = decision.rivals, decision.more.get("bets")
+        rivals = decision.rivals
+        recorded = decision.more.get("bets")
         if decision.is_final:
             return self.test(rivals)
         bet = recorded_bet(COMMON, rivals, self.from_leader(rivals), recorded, estimates)
@@ -195,9 +206,9 @@ class Best(ListQuestion):
     def _centre(self, estimates: Estimates, targets: Targets) -> FloatArray:
         """Return the centres of the mixtures: estimated gaps, less a correction for selection bias.
 
-        A leader was chosen because it looked good. That biases what was measured before it first led, and
-        nothing after; the correction is in proportion to the older part of the estimate. Where every rival
-        has an arm of its own, the leader's alone was selected.
+        A leader was chosen because it looked good. That biases the values measured before it first led, and
+        none after; so the correction grows with the older part of the estimate. If every plan has an arm of
+        its own, selection biases the leader's arm alone.
         """
         bias = SELECTION_BIAS * math.log(self.n_plans)
         shrunk = targets.gap - SHRINKAGE * np.sqrt(targets.gap_variance)
@@ -267,8 +278,10 @@ class WithinMany(Best):
         if old in (NO_LEADER, self.leader):
             return
         contrast = self.contrasts(np.array([self.leader]), np.array([old]))
-        behind, variance = float(estimates.gap(contrast)[0]), float(estimates.gap_variance(contrast)[0])
-        room, threshold = 1.0 - behind / self.epsilon, self.wealth.threshold
+        behind = float(estimates.gap(contrast)[0])
+        variance = float(estimates.gap_variance(contrast)[0])
+        room = 1.0 - behind / self.epsilon
+        threshold = self.wealth.threshold
         missing = max(threshold - float(self.log_wealth(old)[self.leader]), 0.0)
         is_near = room > 0 and room * room >= missing / (threshold + self.new_leader_nats)
         if is_near or behind <= self.keep_errors * math.sqrt(variance):
@@ -321,8 +334,10 @@ class WithinMany(Best):
         """Take on the leader of this decision, and stake on all plans and on the leader."""
         super().follow(decision, estimates)
         if (recorded := decision.more.get("waiting")) is not None:
-            share, rows = recorded[0], from_ranges(recorded[1], self.n_plans)
-            own, waiting = self.account(self.leader).components, self._waiting.components
+            share = recorded[0]
+            rows = from_ranges(recorded[1], self.n_plans)
+            own = self.account(self.leader).components
+            waiting = self._waiting.components
             own[rows] = np.logaddexp(own[rows], waiting[rows] + math.log(share))
             waiting[rows] += math.log1p(-share)
             self.next_stake[rows] = RESTAKE * estimates.n_measured

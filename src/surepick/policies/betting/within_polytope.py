@@ -71,7 +71,8 @@ class Batches:
         """Add a batch with this leader and weight, by its own means."""
         self.leaders = np.vstack([self.leaders, leader])
         self.weights = np.append(self.weights, weight)
-        self.means, self.variances = np.vstack([self.means, means]), np.vstack([self.variances, variance])
+        self.means = np.vstack([self.means, means])
+        self.variances = np.vstack([self.variances, variance])
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -145,10 +146,13 @@ class WithinPolytope(Question):
     ready = 1.8  # standard errors that the leader is ahead of all rivals, with epsilon, before a stake
 
     def __init__(self, problem: Polytope, delta: float, epsilon: float) -> None:
-        self._delta, self.rivals = delta, Rivals(problem)
+        self._delta = delta
+        self.rivals = Rivals(problem)
         super().__init__(delta, epsilon)
         self._readings = readings_of(arm_probes(problem))
-        self._problem, self._form, self._relevant = problem, problem.form, problem.relevant
+        self._problem = problem
+        self._form = problem.form
+        self._relevant = problem.relevant
         self._scale = problem.sign * self._form.unit * self._form.moves  # of a mean, where amounts are near 1
         self._prover = Prover(self._form, self.rivals.first, epsilon)
         self._point = golden_multiples(self._form.n_arms)  # like no plan; amounts are near 1 here
@@ -160,7 +164,7 @@ class WithinPolytope(Question):
         self.n_choices = 0  # of leaders: rivals are drawn by it
         self.proved: int | None = None  # the series whose average is proved
         self.tested: PlanTest | None = None
-        self._risk: float | None = None  # as it was last asked for, while nothing has changed
+        self._risk: float | None = None  # cached by `standing`; None when it has to be computed
 
     # what is compared
 
@@ -184,7 +188,8 @@ class WithinPolytope(Question):
         """Let the vertex lead that looks best, and look for its rivals; they only guide what is measured."""
         if self.is_answered or (self.tested is not None and self.tested.means is not None):
             return
-        self._risk, self.n_measured = None, estimates.n_measured
+        self._risk = None
+        self.n_measured = estimates.n_measured
         means, variance = self._turned(estimates.means, estimates.arm_variance())
         self.rivals.choose_lead(means)
         self.leader = basis_text(self.rivals.at)
@@ -200,9 +205,9 @@ class WithinPolytope(Question):
 
     def _closest(self, means: FloatArray, variance: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the rivals, the closest first, and by how many standard errors each is behind."""
-        away = self.rivals.lead - self.rivals.plans
-        error = np.sqrt(np.maximum(away**2 @ variance, 1e-300))
-        clear = (away @ means + self.epsilon) / error
+        contrasts = self.rivals.lead - self.rivals.plans
+        error = np.sqrt(np.maximum(contrasts**2 @ variance, 1e-300))
+        clear = (contrasts @ means + self.epsilon) / error
         return np.argsort(clear, kind="stable"), clear
 
     def unresolved(self) -> IntArray:
@@ -212,10 +217,10 @@ class WithinPolytope(Question):
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
         """Return the contrasts of the leader with the known rivals that differ from it."""
         del rivals
-        away = (self._plan(self.leader) - self.rivals.plans) * self._scale
-        known = np.flatnonzero(np.abs(away[:, self._relevant]).max(axis=1) > 0)
-        constant = away[known] @ self._problem.known_means
-        contrasts = Contrasts(np.where(self._relevant, away[known], 0.0), constant=constant)
+        rows = (self._plan(self.leader) - self.rivals.plans) * self._scale
+        known = np.flatnonzero(np.abs(rows[:, self._relevant]).max(axis=1) > 0)
+        constant = rows[known] @ self._problem.known_means
+        contrasts = Contrasts(np.where(self._relevant, rows[known], 0.0), constant=constant)
         furthest = self._furthest()
         wealth = np.full(len(known), self.wealth.log_cash)
         if furthest is not None:
@@ -262,7 +267,8 @@ class WithinPolytope(Question):
 
     def follow(self, decision: Decision, estimates: Estimates) -> None:
         """Take on the leader; begin the series that the decision names with some of the cash."""
-        self.leader, rates = decision.leader, np.array(decision.more["rates"], dtype=float)
+        self.leader = decision.leader
+        rates = np.array(decision.more["rates"], dtype=float)
         if len(rates) and not decision.is_final:
             amount = self.wealth.withdraw(decision.more["stake"])
             stakes = np.full(len(rates), amount - math.log(len(rates)))
@@ -270,7 +276,7 @@ class WithinPolytope(Question):
             self.next_stake = self.restake * estimates.n_measured
 
     def bets(self, decision: Decision, estimates: Estimates) -> list[Any]:
-        """Bet on the leader; test the average closest to a proof, with what is proved of it so far."""
+        """Return the bet on the leader; for a final batch, the test of the average closest to a proof."""
         del estimates
         if not decision.is_final:
             return [LeaderBet(self._plan(self.leader))]
@@ -291,7 +297,8 @@ class WithinPolytope(Question):
         information = np.where(self._relevant, result.arm_information, 1.0)
         means, variance = self._turned(result.arm_means, 1.0 / information)
         if isinstance(bet, PlanTest):
-            bet.means, bet.variance, bet.gaussian = means, variance, result.gaussian
+            bet.means, bet.variance = means, variance
+            bet.gaussian = result.gaussian
             bet.evidence = self._evidence_of(bet)
             return
         self.batches.add(bet.leader, float(uses @ self._readings.costs), means, variance)
@@ -300,7 +307,7 @@ class WithinPolytope(Question):
     # what is proved
 
     def _inequality(self, k: int) -> Inequality:
-        """Return what is to be shown of every plan for the average of this series to be the answer."""
+        """Return the claim about every plan that makes the average of this series the answer."""
         target = self.wealth.threshold + _ROOM
         return self.batches.inequality(self.series[k], self.epsilon, target, self.wealth.log_cash)
 
@@ -309,7 +316,7 @@ class WithinPolytope(Question):
         return [k for k, series in enumerate(self.series) if series.begun < len(self.batches)]
 
     def _look_for_proof(self) -> None:
-        """Look whether the average of a series is proved."""
+        """Set `proved` to the first series whose average is proved; None if there is none."""
         self.proved = next((k for k in self._begun() if self._is_proved(k)), None)
 
     def _furthest(self) -> int | None:
@@ -340,7 +347,7 @@ class WithinPolytope(Question):
         return self._prover.first_level(levels, least, lambda x: inequality._replace(target=x), quick=True)
 
     def _test(self, test: PlanTest) -> Inequality:
-        """Return what the final batch says of the tested plan against every other; without a target yet."""
+        """Return the claim that the final batch puts the tested plan ahead of every plan; sets no target."""
         assert test.means is not None
         assert test.variance is not None
         return errors_ahead(test.plan, test.means, test.variance, self.epsilon, rounded=True)
@@ -348,9 +355,12 @@ class WithinPolytope(Question):
     def _evidence_of(self, test: PlanTest) -> float:
         """Return the log evidence of a test against all plans, with the wealth before it.
 
-        What the known rivals allow is tried first, then a little less.
+        The known rivals bound it from above. The prover tries the threshold if that bound allows it, then
+        levels a little below the bound.
         """
-        inequality, before, threshold = self._test(test), test.log_wealth, self.wealth.threshold
+        inequality = self._test(test)
+        before = test.log_wealth
+        threshold = self.wealth.threshold
         gap = inequality.gain + self.rivals.plans @ inequality.gains
         variance = (test.plan - self.rivals.plans) ** 2 @ inequality.squares
         differs = variance > 0
@@ -417,7 +427,9 @@ class WithinPolytope(Question):
 
     def standing(self, estimates: Estimates) -> Standing:
         """Return the average closest to a proof, its rival with the least evidence, and the risk."""
-        k, tested, plans = self._furthest(), self.tested, self.rivals.plans
+        k = self._furthest()
+        tested = self.tested
+        plans = self.rivals.plans
         means, variance = self._turned(estimates.means, estimates.arm_variance())
         if tested is not None or k is None:
             plan = self._plan(self.leader) if tested is None else tested.plan
@@ -426,12 +438,14 @@ class WithinPolytope(Question):
         else:
             plan = self.batches.average(self.series[k])
             rival = plans[int(np.argmin(self._inequality(k).log_wealth(plans)))]
-        away = plan - rival
-        radius = math.sqrt(2.0 * float(away**2 @ variance) * self.wealth.threshold)
+        contrast = plan - rival
+        radius = math.sqrt(2.0 * float(contrast**2 @ variance) * self.wealth.threshold)
         if self._risk is None:
             evidence = self.least_evidence()
             self._risk = self._delta if evidence >= self.wealth.threshold else min(1.0, math.exp(-evidence))
-        return Standing(self._amounts(plan), self._amounts(rival), float(away @ means), radius, self._risk)
+        return Standing(
+            self._amounts(plan), self._amounts(rival), float(contrast @ means), radius, self._risk
+        )
 
     def least_evidence(self) -> float:
         """Return the log evidence that is proved against all plans at once, at most the threshold."""
@@ -465,7 +479,11 @@ class WithinPolytope(Question):
         return np.allclose(self.answer(), plan, rtol=1e-9, atol=1e-9)
 
     def set_delta(self, delta: float) -> None:
-        """Continue with a smaller delta: the same series, until one is proved at a higher threshold."""
+        """Continue with a smaller delta: raise the threshold of wealth and check the proofs again.
+
+        Stakes and batches stay. A series that was proved may be unproved now and continues to bet.
+        """
         super().set_delta(delta)
-        self._delta, self._risk = delta, None
+        self._delta = delta
+        self._risk = None
         self._look_for_proof()

@@ -135,7 +135,7 @@ class PlanDesign:
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
         squares, needed = targets.contrasts.squares * self._variance, targets.evidence_needed
         priority = rounded(needed / (gap2 + _PACE.smoothing * targets.gap_variance), PRIORITY_BITS)
-        start = PlayAllocation(self.plans, self.shares, np.zeros(0), np.inf, 0.0)
+        start = PlayAllocation(self.plans, self.shares)
         found = play_allocation(
             squares * priority[:, None],
             self._find,

@@ -1,4 +1,4 @@
-"""The edges at a vertex of a polytope: what has to be shown of it, and nothing else.
+"""The edges at a vertex of a polytope: to prove that a vertex is best, it suffices that no edge improves.
 
 At a basis every plan is x = v + sum_j lambda_j e_j with lambda_j >= 0, so v is best if no edge e_j improves.
 The vertex that leads is the one that a linear program finds at the estimated means. A degenerate vertex has
@@ -28,12 +28,12 @@ _TRIED = 24  # degenerate rows that are looked at for one pivot
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The edges of a basis. Their gain is what a step along them adds to the value, larger is better."""
+    """The edges of a basis. The gain of an edge is the change of value with a step along it."""
 
-    at: IntArray  # (n_variables,) the basis: where each variable is
+    at: IntArray  # (n_variables,) the basis: AT_LOWER, AT_UPPER or BASIC for each variable
     values: FloatArray  # (n_variables,) of the vertex
     gains: FloatArray  # (n_edges, n_arms) a step along edge k adds gains[k] to the plan, in the sign of value
-    full: FloatArray  # (n_edges, n_variables) the same of all variables, in the sign of the plan
+    full: FloatArray  # (n_edges, n_variables) the step itself, slack variables included
 
     @cached_property
     def is_edge(self) -> BoolArray:
@@ -42,12 +42,12 @@ class Edges:
 
     @cached_property
     def leaves(self) -> IntArray:
-        """Return, for each step that changes an arm, the variable that leaves its bound; in order."""
+        """For each edge that changes an arm, the variable that leaves its bound along it."""
         return np.flatnonzero(self.at != BASIC)[self.is_edge]
 
 
 class Vertices:
-    """The vertices of a polytope and the bases that lead to them; its program moves with every question."""
+    """The vertices of a polytope and their bases. One simplex tableau serves all calls and keeps moving."""
 
     def __init__(self, problem: Polytope) -> None:
         form = self.form = problem.form
@@ -89,7 +89,8 @@ class Vertices:
         Pivots accumulate rounding. A basis counts as optimal once a program computed afresh from it needs no
         further pivot; after three attempts the last one is taken.
         """
-        full, at = np.zeros(len(self.form.lower)), start
+        at = start
+        full = np.zeros(len(self.form.lower))
         full[: self.form.n_arms] = costs
         for _ in range(3):
             program = self.go_to(at)
@@ -107,8 +108,8 @@ class Vertices:
     def clearest(self, edges: Edges, means: FloatArray, variance: FloatArray) -> Edges:
         """Return the basis of the same vertex whose closest edge is furthest from a tie, in standard errors.
 
-        By dual pivots, one at a time, each to the neighbour that is clearest, while that helps. With `means`
-        and `variance` of the arms; the basis must be optimal under these means.
+        Dual pivots move to the clearest neighbouring basis, one at a time, while that helps. `means` and
+        `variance` are those of the arms; the basis must be optimal under these means.
         """
         for _ in range(_PIVOTS):
             better = self._clearer(edges, means, variance)
@@ -127,8 +128,10 @@ class Vertices:
         if not at_bound:
             return None
         gains, full = edges.gains[edges.is_edge], edges.full[edges.is_edge]
-        gap, norm = -gains @ means, gains**2 @ variance
-        level, found = float((gap / np.sqrt(np.maximum(norm, 1e-300))).min()), None
+        gap = -gains @ means
+        gap_variance = gains**2 @ variance
+        clearest = float((gap / np.sqrt(np.maximum(gap_variance, 1e-300))).min())
+        found = None
         for leaving, bound in at_bound:
             rate = full[:, leaving] * (1.0 if bound == AT_LOWER else -1.0)  # off the bound where positive
             may_enter = np.flatnonzero(rate > _AT_BOUND)
@@ -139,27 +142,30 @@ class Vertices:
             share[enters] = 0.0
             cross = (gains * variance) @ gains[enters]
             new_gap = gap - share * gap[enters]
-            new_norm = norm - 2.0 * share * cross + share**2 * norm[enters]
-            z = float((new_gap / np.sqrt(np.maximum(new_norm, 1e-300))).min())
-            if z > level * _CLEARER and z > 0.0:
-                level, found = z, exchanged(edges.at, leaving, bound, int(edges.leaves[enters]))
+            new_variance = gap_variance - 2.0 * share * cross + share**2 * gap_variance[enters]
+            z = float((new_gap / np.sqrt(np.maximum(new_variance, 1e-300))).min())
+            if z > clearest * _CLEARER and z > 0.0:
+                clearest = z
+                found = exchanged(edges.at, leaving, bound, int(edges.leaves[enters]))
         return found
 
     def degenerate(self, edges: Edges) -> list[tuple[int, int]]:
-        """Return the basic variables that are at a bound, and at which: pivots on them stay at the vertex."""
-        form, is_basic = self.form, edges.at == BASIC
+        """Return each basic variable that is at a bound, with that bound; pivots on it stay at the vertex."""
+        form = self.form
+        is_basic = edges.at == BASIC
         is_low = is_basic & (edges.values - form.lower < _AT_BOUND)
         is_high = is_basic & (form.upper - edges.values < _AT_BOUND)
         found = np.flatnonzero(is_low | is_high).tolist()
         return [(j, AT_LOWER if is_low[j] else AT_UPPER) for j in found]
 
     def neighbour(self, edges: Edges, k: int) -> FloatArray:
-        """The plan at the other end of an edge; the vertex itself where the edge has no length."""
+        """Return the plan at the other end of edge k; the vertex itself if the edge has no length."""
         return self.form.plan(edges.values + self.length(edges, k) * edges.full[k])
 
     def length(self, edges: Edges, k: int) -> float:
-        """Return how far one can go along an edge."""
-        step, form = edges.full[k], self.form
+        """Return the longest step along edge k that keeps all bounds; infinite if none stops it."""
+        form = self.form
+        step = edges.full[k]
         room = np.where(step > 0, form.upper - edges.values, edges.values - form.lower)
         moves = np.abs(step) > _AT_BOUND
         return max(0.0, float((room[moves] / np.abs(step[moves])).min(initial=math.inf)))
@@ -176,15 +182,16 @@ def _unsolved() -> ProblemError:
 def exchanged(at: IntArray, leaving: int, bound: int, entering: int) -> IntArray:
     """Return the basis in which one variable enters, and another leaves to this bound."""
     found = at.copy()
-    found[leaving], found[entering] = bound, BASIC
+    found[leaving] = bound
+    found[entering] = BASIC
     return found
 
 
 def basis_text(at: IntArray) -> str:
-    """Return a basis as a digit for each variable: at its lower bound 0, at its upper one 1, basic 2."""
+    """Return a basis as one digit per variable: 0 at its lower bound, 1 at its upper bound, 2 basic."""
     return "".join(map(str, at.tolist()))
 
 
-def basis_of(basis: str) -> IntArray:
-    """Return where each variable is, from the text of a basis."""
-    return np.frombuffer(basis.encode("ascii"), dtype=np.uint8).astype(np.int64) - ord("0")
+def basis_of(text: str) -> IntArray:
+    """Return AT_LOWER, AT_UPPER or BASIC for each variable, from the digits that `basis_text` writes."""
+    return np.frombuffer(text.encode("ascii"), dtype=np.uint8).astype(np.int64) - ord("0")

@@ -152,7 +152,7 @@ def as_program(
     goal: Goal = "largest",
     variable_names: Sequence[str] | None = None,
 ) -> Program:
-    """A program from matrices: `use` times the variables compares to `limits` as `senses` says.
+    """Return the linear program in which `use` times the variables compares to `limits` as `senses` says.
 
     The other arguments are as in `production`, where `objective` is called `guess`.
 
@@ -259,10 +259,12 @@ def _least(program: Program, costs: FloatArray) -> Any:
 
 
 def _count_at_most(program: Program) -> int | None:
-    """A number that the plans that can be best do not exceed; None where there is none.
+    """Return an upper bound on the number of plans that can be best; None if whole variables are unbounded.
 
-    Vertices (of all bounds and constraints as many are tight as there are variables that are not whole) times
-    the ranges of the whole variables, which constraints may limit where bounds do not.
+    For each choice of the whole variables a best plan is a vertex in the others: as many bounds and
+    constraints are tight as there are other variables. So the bound is the number of such choices of tight
+    ones times the number of values of the whole variables. The constraints bound a variable without an
+    upper bound.
     """
     n_free = int((~program.whole).sum())
     ranges = list[float]()
