@@ -144,3 +144,11 @@ def test_a_file_is_counted_once_and_so_are_its_first_rows_when_it_grows(tmp_path
     again = Session.load(session.store, "s")
     assert imported(again, path, f"{text}a,1\n") == {"repeated": 3}
     assert again.verify().holds
+
+
+def test_an_extra_row_of_a_measuring_sheet_is_counted_once_when_more_of_the_sheet_is_filled_in(tmp_path):
+    session, path = session_of(["a", "b"]), tmp_path / "sheet.csv"
+    sheet = "token,arm,value\n0.0,a,{}\n1.0,b,4\n,b,7\n"
+    assert sum(imported(session, path, sheet.format("")).values()) == 2
+    assert imported(session, path, sheet.format("3")) == {"recorded": 1, "repeated": 2}
+    assert sorted(m.value for m in session.measurements()) == [3.0, 4.0, 7.0]

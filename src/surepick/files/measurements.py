@@ -18,7 +18,7 @@ from surepick.sessions.session import Session
 from surepick.sessions.streams import Place
 from surepick.tables import SHEETS, as_cell, csv_lines, from_cell, numeral
 
-NAMES = ("arm", "probe", "reading", "worker", "key", "session")  # the columns that hold words of people
+NAMES = ("arm", "probe", "reading", "worker", "key", "session")  # the columns with text that people write
 COLUMNS = ("token", "arm", "value", "time", "worker", "key")
 PROBE_COLUMNS = ("token", "probe", "reading", *COLUMNS[2:])  # a row per reading
 READ = {*COLUMNS, *PROBE_COLUMNS, "session", "remarks", "unit", "count"}  # the columns that mean something
@@ -26,7 +26,7 @@ READ = {*COLUMNS, *PROBE_COLUMNS, "session", "remarks", "unit", "count"}  # the 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: one reading. What it does not say is empty; `where` names it in errors."""
+    """A row of a table: one reading. Cells that it does not have are empty; `where` names it in errors."""
 
     where: str
     value: str
@@ -62,9 +62,9 @@ class Row:
 
 
 def write_csv(session: Session, stream: TextIO) -> None:
-    """Write every measurement, one per row, with tokens and names that stay text; `import` reads it back.
+    """Write every measurement, with tokens and names that stay text; `import` reads the file back.
 
-    Of a probe every reading has a row.
+    There is a row for each reading of a probe.
     """
     by_arm = session.problem.arms_alone
     writer = csv.DictWriter(stream, COLUMNS if by_arm else PROBE_COLUMNS)
@@ -86,9 +86,9 @@ def write_csv(session: Session, stream: TextIO) -> None:
 def read_rows(file: Path) -> list[Row]:
     """Return the checked rows of a CSV file with the columns value, and token, arm or probe.
 
-    A row without a token gets a key, if it has none: a digest of its cells and of all rows before it. So a
-    file that is imported again, or again with more rows at its end, is counted once. A row of a measuring
-    sheet without a value is left out.
+    A row with neither a token nor a key gets a key: a digest of its cells and of all such rows before it. So
+    a row is counted once if its file is imported again, with more rows at its end, or with more values beside
+    the tokens of a measuring sheet. A row with a token and without a value is left out.
     """
     try:
         lines = csv_lines(file)
@@ -125,8 +125,8 @@ def read_rows(file: Path) -> list[Row]:
         except FileError as error:
             mistakes.append(error)
             continue
-        so_far.update(codec.dumps([row.get(name, "") for name in sorted(header)]).encode())
         if not found.token and not found.key:
+            so_far.update(codec.dumps([row.get(name, "") for name in sorted(header)]).encode())
             found = replace(found, key=f"row {so_far.hexdigest()[:24]}")
         rows.append(found)
     if mistakes:
