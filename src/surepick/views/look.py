@@ -209,6 +209,7 @@ class Look:
         """
         known = self.log_evidence
         if known is None:
+            assert self.problem.is_listed
             gap, error = self.estimates.behind(self.problem, plan)
             return divided(gap + self.epsilon, error).clip(0.0) ** 2 / 2
         if plan == self.leader:
