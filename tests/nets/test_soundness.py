@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import surepick as sp
-from common import largest, measured
-from hard_families import FAMILIES, Peeking, PeekingFactor, count_errors
-from hard_families import is_refuted as is_refuted_at
+from common import errs_more_often_than, largest, measured
+from hard_families import FAMILIES, Peeking, PeekingFactor, count_errors, is_refuted
 from surepick.core.run import Stop
 from surepick.inference.contrasts import arm_probes
 from surepick.inference.factors import SubGaussian
@@ -70,33 +68,32 @@ CONTROLS = {
 }
 
 
-def n_wrong(policy, problem, means, budget, factor=None):
-    """How many of the runs give a wrong answer within their budget."""
-    truth, values, wrong = arm_probes(problem).rows @ np.asarray(means), problem.plans @ np.asarray(means), 0
-    for seed in range(RUNS):
+def errs_too_often(policy, problem, means, budget, factor=None):
+    """Whether runs give a wrong answer within their budget more often than delta."""
+    truth, values = arm_probes(problem).rows @ np.asarray(means), problem.plans @ np.asarray(means)
+
+    def is_wrong(seed):
         run = policy.start(problem)
         if factor is not None:
             run._factor = factor()
         decision = measured(run, truth, np.random.default_rng([77, seed]), budget=budget)
-        if isinstance(decision, Stop):
-            is_tie = isinstance(policy, Challenge)  # of equal plans none may be named better
-            worse = values[decision.plan] < values.max() - policy.epsilon
-            wrong += decision.plan != 0 if is_tie else worse
-    return wrong
+        if not isinstance(decision, Stop):
+            return False
+        if isinstance(policy, Challenge):
+            return decision.plan != 0  # of equal plans none may be named better
+        return values[decision.plan] < values.max() - policy.epsilon
 
-
-def is_refuted(n):
-    return bool(binom.sf(n - 1, RUNS, DELTA) < 1e-4)
+    return errs_more_often_than(DELTA, is_wrong, RUNS)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_errors_are_no_more_frequent_than_delta(name):
-    assert not is_refuted(n_wrong(*CASES[name]))
+    assert not errs_too_often(*CASES[name])
 
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_controls_are_caught(name):
-    assert is_refuted(n_wrong(*CONTROLS[name]))
+    assert errs_too_often(*CONTROLS[name])
 
 
 @pytest.mark.parametrize(
@@ -105,10 +102,10 @@ def test_controls_are_caught(name):
 def test_hard_families_keep_delta(name):
     """`benchmarks/soundness.py` has all of them with 2,000 runs and more."""
     wrong, _ = count_errors(FAMILIES[name], sp.BetGapE, 40)
-    assert not is_refuted_at(wrong, 40, FAMILIES[name].delta)
+    assert not is_refuted(wrong, 40, FAMILIES[name].delta)
 
 
 def test_bets_chosen_after_the_batch_are_caught_on_hard_families():
     family = FAMILIES["two arms, gap .02, delta .05"]
     wrong, _ = count_errors(family, Peeking, 40)
-    assert is_refuted_at(wrong, 40, family.delta)
+    assert is_refuted(wrong, 40, family.delta)

@@ -13,6 +13,7 @@ import pytest
 import surepick as sp
 from common import largest
 from policy_contract import CASES, OF_INCUMBENTS, OF_POLYTOPES
+from session_tools import answer, gaussian
 from surepick.policies import POLICIES
 from surepick.policy import Guarantee, Measure, Policy, Run, Standing, Stop
 from surepick.simulation import Gaussian, State
@@ -65,12 +66,7 @@ FINE = (None, 0.0, 0.04, 0.05)  # None: a policy that knows no risk at every mom
 
 
 def told_to_the_end(session):
-    rng = np.random.default_rng(0)
-    while requests := session.ask(20):
-        for request in requests:
-            session.tell(request, rng.standard_normal())
-    assert session.status != "running"
-    return session.outcome
+    return answer(session, gaussian([0.0, 0.0]), at_once=20).outcome
 
 
 @pytest.mark.parametrize("risk", [*TOO_HIGH, float("nan")])

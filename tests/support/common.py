@@ -1,9 +1,10 @@
-"""What tests of every package share: the usual small problem, and that a refusal names its field."""
+"""What tests of every package share: small problems, runs, error rates, and refusals that name a field."""
 
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import surepick as sp
 from surepick.core.run import Stop
@@ -49,6 +50,21 @@ def measured(run, means, rng, n=10**6, scale=1.0, budget=np.inf):
         run.absorb(counts, each * means + scale * np.sqrt(each) * rng.standard_normal(len(each)))
         used += int(counts.sum())
     return decision
+
+
+def errs_more_often_than(delta, is_wrong, runs):
+    """Return whether runs go wrong with a probability above delta, by an exact binomial test at 1e-4.
+
+    `is_wrong(seed)` plays one run and says whether it went wrong. It may say so of several claims, and delta
+    may have a level for each; the result then has one entry per claim.
+    """
+    n_wrong = sum(np.asarray(is_wrong(seed), dtype=int) for seed in range(runs))
+    return binom.sf(n_wrong - 1, runs, delta) < 1e-4
+
+
+def answers_wrongly(problem, truth, policy, budget):
+    """Return a function that says of a seed whether the run that is simulated with it answers wrongly."""
+    return lambda seed: sp.simulate(problem, truth, policy=policy, seed=seed, budget=budget).correct is False
 
 
 @contextmanager

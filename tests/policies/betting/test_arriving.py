@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import surepick as sp
-from common import largest, measured
+from common import errs_more_often_than, largest, measured
 from surepick.inference.wealth import COMMON
 from surepick.policies import Challenge
 from surepick.policies.betting.best import Best
 from surepick.policies.betting.bet_gap_e import BetGapE
 from surepick.policy import Stop
 
-N_ARMS, N_RUNS, DELTA = 18, 60, 0.5
+N_ARMS, DELTA = 18, 0.5
 
 
 def chain(n_plans, noise):
@@ -37,8 +36,7 @@ def is_ever_ruled_out(seed, noise, n_rounds=6):
 
 
 def is_refuted(noise=1.0):
-    n = sum(is_ever_ruled_out(seed, noise) for seed in range(N_RUNS))
-    return binom.sf(n - 1, N_RUNS, DELTA) < 1e-3
+    return errs_more_often_than(DELTA, lambda seed: is_ever_ruled_out(seed, noise), 60)
 
 
 @pytest.mark.parametrize("noise", [1.0, None])

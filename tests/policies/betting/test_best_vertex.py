@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surepick as sp
-from common import measured, refuses
-from hard_families import is_refuted
+from common import answers_wrongly, errs_more_often_than, measured, refuses
 from polytopes import PeekingPolicy, all_vertices, assignment, transport
 from surepick.core.proofs import objections
 from surepick.inference.wealth import EMPTY
@@ -58,26 +57,17 @@ def test_noise_of_bounded_variance_is_decided_exactly_and_refused_within_epsilon
         sp.BetGapE(0.05, 0.1).start(problem)
 
 
-RUNS = 150
-
-
-def errors_of(policy, problem, means, budget, runs=RUNS):
-    truth = Gaussian(means)
-    outcomes = [sp.simulate(problem, truth, policy=policy, seed=r, budget=budget) for r in range(runs)]
-    return sum(outcome.correct is False for outcome in outcomes)
-
-
 @pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])
 def test_keeps_its_promise_and_bets_chosen_after_the_block_are_caught(policy):
     problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
-    wrong = errors_of(policy(delta=0.05), problem, [0.05, 0.0], 1_000)
-    assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingPolicy)
+    is_wrong = answers_wrongly(problem, Gaussian([0.05, 0.0]), policy(delta=0.05), 1_000)
+    assert errs_more_often_than(0.05, is_wrong, 150) == (policy is PeekingPolicy)
 
 
 def test_keeps_its_promise_where_leads_change():
     for problem, means in (transport(2005, 3, 3), assignment(3, 1)):
-        wrong = errors_of(sp.BetGapE(delta=0.2), problem, np.asarray(means) * 0.1, 400, runs=40)
-        assert not is_refuted(wrong, 40, 0.2)
+        is_wrong = answers_wrongly(problem, Gaussian(0.1 * np.asarray(means)), sp.BetGapE(delta=0.2), 400)
+        assert not errs_more_often_than(0.2, is_wrong, 40)
 
 
 def test_no_account_grows_on_average_where_its_edge_improves():

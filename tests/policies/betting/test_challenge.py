@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import surepick as sp
-from common import largest, measured, refuses
+from common import errs_more_often_than, largest, measured, refuses
 from policy_contract import OF_INCUMBENTS, OwnContract
 from session_tools import answer
 from surepick.core.run import Stop
@@ -52,36 +51,26 @@ class OwnCash(KeepOrReplace):
         self.second.log_cash = 0.0
 
 
-def answers(kind, means, epsilon, runs, n_rounds, delta=DELTA):
-    """What is answered with arms of these means as plans, the first of them the incumbent."""
-    problem = largest(np.eye(len(means)))
-    for seed in range(runs):
-        question = kind(problem, delta, epsilon, 0)
-        run, rng = BatchRun(problem, Challenge(0), question), np.random.default_rng(seed)
-        decision = measured(run, means, rng, n_rounds)
-        yield decision.plan if isinstance(decision, Stop) else None
-
-
-def is_refuted(n_wrong, runs, delta=DELTA):
+@pytest.mark.parametrize(
+    ("kind", "means", "epsilon", "delta", "n_rounds", "runs"),
+    [
+        (KeepOrReplace, [0.0, 0.21], 0.2, DELTA, 60, 40),  # the incumbent is too bad to be kept
+        (KeepOrReplace, [0.0] * 50, 0.0, 0.8, 40, 60),  # ties: no plan is better; 60 runs show such a delta
+        (OwnCash, [0.0] * 50, 0.0, 0.8, 40, 60),
+    ],
+)
+def test_either_answer_is_rarely_wrong_and_a_cash_for_each_challenger_is_caught(
+    kind, means, epsilon, delta, n_rounds, runs
+):
     """Each of the two answers has half of delta."""
-    return bool(binom.sf(n_wrong - 1, runs, delta / 2) < 1e-6)
+    problem, keeping_is_right = largest(np.eye(len(means))), max(means) <= epsilon
 
+    def is_wrong(seed):
+        run = BatchRun(problem, Challenge(0), kind(problem, delta, epsilon, 0))
+        decision = measured(run, means, np.random.default_rng(seed), n_rounds)
+        return isinstance(decision, Stop) and (decision.plan == 0) != keeping_is_right
 
-def names_a_tie_too_often(kind):
-    """Among 25 equal plans, with a delta so large that 120 runs can show it."""
-    found = answers(kind, np.zeros(25), 0.0, 120, 60, delta=0.6)
-    return is_refuted(sum(plan not in (0, None) for plan in found), 120, delta=0.6)
-
-
-def test_among_ties_no_plan_is_named_better_too_often_and_a_cash_of_ones_own_is_caught():
-    assert not names_a_tie_too_often(KeepOrReplace)
-    assert names_a_tie_too_often(OwnCash)
-
-
-def test_an_incumbent_that_is_too_bad_is_not_kept_too_often():
-    means = np.array([0.0, 0.21])
-    kept = sum(plan == 0 for plan in answers(KeepOrReplace, means, 0.2, 40, 60))
-    assert not is_refuted(kept, 40)
+    assert errs_more_often_than(delta / 2, is_wrong, runs) == (kind is OwnCash)
 
 
 def test_it_replaces_a_bad_plan_much_sooner_than_the_best_is_found():
@@ -151,12 +140,14 @@ def test_where_plans_are_not_listed_the_best_plan_keeps_or_replaces(kind, best, 
 @pytest.mark.parametrize(("kind", "incumbent", "other"), UNLISTED)
 def test_an_incumbent_that_ties_with_others_is_seldom_replaced(kind, incumbent, other, noise):
     """It is best, and so are all: each replacement is wrong."""
-    problem, runs, policy = kind(noise), 40, Challenge(incumbent, delta=DELTA)
+    problem, policy = kind(noise), Challenge(incumbent, delta=DELTA)
     truth = Gaussian(np.zeros(problem.n_arms), 1.0)
-    given = {"policy": policy, "budget": 300, "allow_noisier": True}
-    plans = [sp.simulate(problem, truth, seed=seed, **given).plan for seed in range(runs)]
-    wrong = sum(plan is not None and not policy.is_incumbent(problem, plan) for plan in plans)
-    assert (binom.sf(wrong - 1, runs, DELTA) < 1e-6) == (noise < 1)
+
+    def is_wrong(seed):
+        plan = sp.simulate(problem, truth, seed=seed, policy=policy, budget=300, allow_noisier=True).plan
+        return plan is not None and not policy.is_incumbent(problem, plan)
+
+    assert errs_more_often_than(DELTA, is_wrong, 40) == (noise < 1)
 
 
 def test_a_session_keeps_an_incumbent_of_plans_that_are_not_listed():

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import surepick as sp
-from common import largest, measured
+from common import errs_more_often_than, largest, measured
 from surepick.core.run import Stop
 from surepick.policies import Challenge
 from surepick.policies.betting.batch_run import BatchRun
@@ -28,9 +27,9 @@ def measurements(chosen, n=40, **more):
 
 
 def is_mostly_right(outcomes):
-    """Whether there are no more errors than a probability of .1 allows, at .1%."""
-    n_wrong = sum(outcome.plan != int(np.argmax(PLANS @ MEANS)) for outcome in outcomes)
-    return binom.sf(n_wrong - 1, len(outcomes), 0.1) > 1e-3
+    """Whether there are no more errors than a probability of .1 allows."""
+    best = int(np.argmax(PLANS @ MEANS))
+    return not errs_more_often_than(0.1, lambda k: outcomes[k].plan != best, len(outcomes))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.05])
@@ -63,12 +62,12 @@ class Forgetful(BatchRun):
 def test_errors_at_a_near_tie_that_known_arms_make(policy, kind, caught):
     """0.3 + 0 against 0 + 0.31: without the known part the wrong plan is far ahead."""
     chosen = largest([[1, 0, 0], [0, 1, 1]], known={"arm 2": 0.31})
-    rng, n_wrong, n = np.random.default_rng(8), 0, 150
-    for _ in range(n):
+
+    def is_wrong(seed):
         run = kind(chosen, policy, policy.start(chosen)._question)
-        decision = measured(run, [0.3, 0.0, 0.31], rng, 60)
-        n_wrong += isinstance(decision, Stop) and decision.plan == 0
-    assert (binom.sf(n_wrong - 1, n, 0.2) < 1e-6) == caught
+        return measured(run, [0.3, 0.0, 0.31], np.random.default_rng([8, seed]), 60) == Stop(0)
+
+    assert errs_more_often_than(0.2, is_wrong, 150) == caught
 
 
 def test_a_run_is_restored_and_plans_arrive():

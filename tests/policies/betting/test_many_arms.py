@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.stats import beta
 
 import surepick as sp
-from common import largest, terms_now
+from common import errs_more_often_than, largest, terms_now
 from session_tools import answer, gaussian
 from surepick.core.run import Decision, Stop
 from surepick.inference.wealth import COMMON, WAITING
@@ -59,51 +58,35 @@ def run_of(question, run=BatchRun, epsilon=0.0):
     return run(PROBLEM, sp.BetGapE(DELTA, epsilon=epsilon), question(PROBLEM.oriented, DELTA, *arguments))
 
 
-def bounds(n_bad, n):
-    """Return the exact lower and upper 97.5% bounds of a rate."""
-    return beta.ppf(0.025, n_bad, n - n_bad + 1) if n_bad else 0.0, beta.ppf(0.975, n_bad + 1, n - n_bad)
-
-
-def ruled_out(run_class, n):
-    """In how many runs the best of tied arms is ever ruled out."""
-    means, found = np.zeros(N), 0
-    for seed in range(n):
-        run = run_of(Best, run_class)
-        for _ in played(run, means, seed, 3000):
+@pytest.mark.parametrize(("kind", "runs"), [(BatchRun, 100), (Pooled, 40)])
+def test_tied_arms_are_ruled_out_with_probability_delta_at_most_and_pooled_rounds_are_caught(kind, runs):
+    def is_wrong(seed):
+        run = run_of(Best, kind)
+        for _ in played(run, np.zeros(N), seed, 3000):
             pass
-        found += run._question.evidence(0)[0] >= run._question.wealth.threshold
-    return found
+        return run._question.evidence(0)[0] >= run._question.wealth.threshold
+
+    assert errs_more_often_than(DELTA, is_wrong, runs) == (kind is Pooled)
 
 
-def test_tied_arms_are_ruled_out_with_probability_delta_at_most_and_pooled_rounds_are_caught():
-    assert bounds(ruled_out(BatchRun, 100), 100)[0] <= DELTA
-    assert bounds(ruled_out(Pooled, 40), 40)[0] > DELTA
+@pytest.mark.parametrize(("question", "runs"), [(WithinMany, 60), (OneAccount, 30)])
+def test_plans_said_to_be_within_epsilon_are_so_and_one_account_for_all_leaders_is_caught(question, runs):
+    """Plan 3 is worse by just more than epsilon. It and two good plans lead in turn: who leads is free."""
+    means, problem, uses = np.array([0.5, 0.4, 0.4, -1e-9]), largest(np.eye(4)), np.full(4, 8)
 
-
-def wrongly_good(question, n):
-    """In how many runs plan 3, just more than epsilon worse, is ever said to be within epsilon.
-
-    Two good plans and plan 3 lead in turn: who leads is free as long as it was fixed before the batch.
-    """
-    means, found = np.array([0.5, 0.4, 0.4, -1e-9]), 0
-    problem, uses = largest(np.eye(4)), np.full(4, 8)
-    for seed in range(n):
+    def is_wrong(seed):
         rng, asked = np.random.default_rng([32, seed]), question(np.eye(4), DELTA, 0.5)
-        run, wrong = BatchRun(problem, sp.BetGapE(DELTA, epsilon=0.5), asked), False
+        run = BatchRun(problem, sp.BetGapE(DELTA, epsilon=0.5), asked)
         for k in range(60):
-            leader = [1, 2, 3][k % 3] if k else NO_LEADER
-            rivals = np.delete(np.arange(4), leader) if k else np.zeros(0, dtype=int)
-            asked.leader = leader
-            run.follow(Decision(leader, rivals, uses, 1, more=terms_now(run, rivals)))
+            asked.leader = [1, 2, 3][k % 3] if k else NO_LEADER  # fixed before the batch
+            rivals = np.delete(np.arange(4), asked.leader) if k else np.zeros(0, dtype=int)
+            run.follow(Decision(asked.leader, rivals, uses, 1, more=terms_now(run, rivals)))
             run.absorb(uses, uses * means + np.sqrt(uses) * rng.standard_normal(4))
-            wrong |= 3 in asked.within_epsilon()
-        found += wrong
-    return found
+            if 3 in asked.within_epsilon():
+                return True
+        return False
 
-
-def test_plans_said_to_be_within_epsilon_are_so_and_one_account_for_all_leaders_is_caught():
-    assert bounds(wrongly_good(WithinMany, 60), 60)[0] <= DELTA
-    assert bounds(wrongly_good(OneAccount, 30), 30)[0] > DELTA
+    assert errs_more_often_than(DELTA, is_wrong, runs) == (question is OneAccount)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import surepick as sp
+from common import asked, errs_more_often_than, measured
+from session_tools import answer
 from surepick.core.plan_sets import Branch
 from surepick.core.run import Stop
 from surepick.inference.bounded import power_sums
@@ -73,13 +75,13 @@ def problem(n_arms=5, **options):
 
 
 def test_errors_at_ties_are_no_more_frequent_than_delta():
-    means = np.array([0.05, 0.02 + 1e-9, 0.02, 0.001, 0.0])
-    wrong = 0
-    for seed in range(80):
-        policy = sp.BetGapE(0.2)
-        outcome = sp.simulate(problem(), Bernoulli(means), policy=policy, seed=seed, budget=1500)
-        wrong += outcome.plan is not None and outcome.plan[1] == 0
-    assert wrong <= 30
+    truth, policy = Bernoulli([0.05, 0.02 + 1e-9, 0.02, 0.001, 0.0]), sp.BetGapE(0.2)
+
+    def is_wrong(seed):
+        plan = sp.simulate(problem(), truth, policy=policy, seed=seed, budget=1500).plan
+        return plan is not None and plan[1] == 0
+
+    assert not errs_more_often_than(0.2, is_wrong, 80)
 
 
 def test_rare_events_need_far_fewer_than_the_width_of_the_bounds_says():
@@ -93,14 +95,15 @@ def test_rare_events_need_far_fewer_than_the_width_of_the_bounds_says():
 @pytest.mark.parametrize("final", [False, True])
 def test_sessions_verify_also_with_a_final_batch(final):
     session = sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE(0.1))
-    rng, n = np.random.default_rng(1), 0
-    means = dict(zip(session.problem.arm_names, (0.9, 0.8, 0.3, 0.2, 0.1), strict=True))
-    while requests := session.ask(20):
-        for request in requests:
-            session.tell(request, float(rng.random() < means[request.arm]))
-        n += len(requests)
-        if final and n == 60 and not session.state().is_over:
-            session.final_batch(400)
+    rng, means = np.random.default_rng(1), (0.9, 0.8, 0.3, 0.2, 0.1)
+
+    def toss(request):
+        return float(rng.random() < means[request.probe])
+
+    answer(session, toss, n=60, at_once=20)
+    if final:
+        session.final_batch(400)
+    answer(session, toss, at_once=20)
     assert session.outcome.plan == (1.0, 1.0, 0.0, 0.0, 0.0)
     assert session.verify().holds
 
@@ -124,31 +127,19 @@ class Generous(Stubborn):
 WORSE = np.array([0.0, 0.0, 1.0, 1.0])
 
 
-def wrong_after_a_smaller_delta(kind, runs):
-    """In how many runs a plan worse by just more than epsilon is answered at delta .1, after .95."""
-    plans = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
-    chosen = sp.OracleProblem(lambda w: plans[np.argmax(plans @ w)], 4, noise=1.0, goal="largest")
-    means, wrong = np.array([0.25, 0.25 + 1e-6, 0.0, 0.0]), 0
-    for seed in range(runs):
+@pytest.mark.parametrize("kind", [Stubborn, Generous])
+def test_a_smaller_delta_within_epsilon_continues_soundly_and_a_gift_is_caught(kind):
+    """A plan worse by just more than epsilon is rarely the answer at delta .1, after .95."""
+    chosen = asked(np.array([[1.0, 1.0, 0.0, 0.0], WORSE, [1.0, 0.0, 0.0, 1.0]]))
+    means = np.array([0.25, 0.25 + 1e-6, 0.0, 0.0])
+
+    def is_wrong(seed):
         rng = np.random.default_rng([5, seed])
-        first, later = sp.BetGapE(0.95, epsilon=0.5), sp.BetGapE(0.1, epsilon=0.5)
-        run, is_lower, spent = BatchRun(chosen, first, kind(chosen, 0.95, 0.5)), False, 0
-        while spent < 400:
-            decision = run.propose()
-            if isinstance(decision, Stop):
-                if is_lower:
-                    wrong += decision.plan == tuple(WORSE)
-                    break
-                run.lower_delta(later, 0.1)
-                is_lower = True
-                continue
-            run.follow(decision)
-            n = decision.uses
-            run.absorb(n, n * means + np.sqrt(n) * rng.standard_normal(4))
-            spent += int(n.sum())
-    return wrong
+        run = BatchRun(chosen, sp.BetGapE(0.95, epsilon=0.5), kind(chosen, 0.95, 0.5))
+        measured(run, means, rng, budget=400)
+        if not isinstance(run.decide(), Stop):
+            return False
+        run.lower_delta(sp.BetGapE(0.1, epsilon=0.5), 0.1)
+        return measured(run, means, rng, budget=400 - run.counts.sum()) == Stop(tuple(WORSE))
 
-
-def test_a_smaller_delta_within_epsilon_continues_soundly_and_a_gift_is_caught():
-    assert wrong_after_a_smaller_delta(Stubborn, 60) <= 15  # more has probability 3e-4 at rate .1
-    assert wrong_after_a_smaller_delta(Generous, 60) > 15
+    assert errs_more_often_than(0.1, is_wrong, 60) == (kind is Generous)

@@ -1,22 +1,19 @@
 """SignRace: exact factors, error rates on drifting timings, and controls that must be caught."""
 
 import itertools
-from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
-import hard_families
 import surepick as sp
-from common import refuses
+from common import errs_more_often_than, refuses
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError
 from surepick.policies import SignRace
 from surepick.policies.betting.sign_race import SIZES, SignRaceRun
 
-DELTA, RUNS, ROUNDS = 0.2, 150, 300
-RACE = SignRace(DELTA)
+RUNS, ROUNDS = 150, 300
+RACE = SignRace(0.2)
 
 
 def problem(n, goal="smallest"):
@@ -54,23 +51,6 @@ def timings(rng, factors, *, in_rounds=True):
     return np.array(factors) * slow * (1 + rng.gamma(0.5, 0.1, (n, k)))
 
 
-def wrong_answers(factors, *, winner, start=RACE.start, **order):
-    """Return in how many runs another plan than the winner is named."""
-    found = 0
-    for seed in range(RUNS):
-        rng = np.random.default_rng([47, seed])
-        answer = answer_of(start(problem(len(factors))), timings(rng, factors, **order))
-        found += answer is not None and answer != winner
-    return found
-
-
-is_refuted = partial(hard_families.is_refuted, runs=RUNS, delta=DELTA)
-
-
-def is_plausible(n_wrong):
-    return binom.sf(n_wrong - 1, RUNS, DELTA) > 1e-3
-
-
 class Choosing(SignRaceRun):
     """A control: a bet is made after the round, if it would have won."""
 
@@ -80,30 +60,35 @@ class Choosing(SignRaceRun):
         self.wealth = np.maximum(before, self.wealth)
 
 
-@pytest.mark.parametrize("n", [2, 4])
-def test_of_equal_commands_on_a_drifting_machine_each_is_missed_with_probability_delta_at_most(n):
-    assert is_plausible(wrong_answers([1.0] * n, winner=0))
+@pytest.mark.parametrize(
+    ("n", "kind", "in_rounds", "is_caught"),
+    [
+        (2, SignRaceRun, True, False),
+        (4, SignRaceRun, True, False),
+        (2, SignRaceRun, False, True),  # commands are measured one after the other
+        (4, Choosing, True, True),
+    ],
+)
+def test_of_equal_commands_on_a_drifting_machine_each_is_rarely_missed(n, kind, in_rounds, is_caught):
+    def is_wrong(seed):
+        times = timings(np.random.default_rng([47, seed]), [1.0] * n, in_rounds=in_rounds)
+        return answer_of(kind(problem(n), RACE), times) not in (None, 0)
+
+    assert errs_more_often_than(RACE.delta, is_wrong, RUNS) == is_caught
 
 
-def test_commands_measured_one_after_the_other_are_caught():
-    assert is_refuted(wrong_answers([1.0] * 2, winner=0, in_rounds=False))
+@pytest.mark.parametrize("kind", [SignRaceRun, Choosing])
+def test_within_a_margin_a_command_just_outside_is_named_with_probability_delta_at_most(kind):
+    """The others are slower than the winner by more than the margin in half of the rounds, else faster."""
 
-
-def test_bets_chosen_after_the_round_are_caught():
-    assert is_refuted(wrong_answers([1.0] * 4, winner=0, start=lambda given: Choosing(given, RACE)))
-
-
-@pytest.mark.parametrize(("kind", "fits"), [(SignRaceRun, is_plausible), (Choosing, is_refuted)])
-def test_within_a_margin_a_command_just_outside_is_named_with_probability_delta_at_most(kind, fits):
-    # the others are slower than the winner by more than the margin in half of the rounds, else faster
-    found = 0
-    for seed in range(RUNS):
+    def is_wrong(seed):
         rng = np.random.default_rng([48, seed])
         first = timings(rng, [1.0])
         others = first * np.where(rng.random((ROUNDS, 3)) < 0.5, 1.2, 0.9)
-        answer = answer_of(kind(problem(4), SignRace(DELTA, margin=0.1)), np.hstack([others, first]))
-        found += answer is not None and answer != 3
-    assert fits(found)
+        run = kind(problem(4), SignRace(RACE.delta, margin=0.1))
+        return answer_of(run, np.hstack([others, first])) not in (None, 3)
+
+    assert errs_more_often_than(RACE.delta, is_wrong, RUNS) == (kind is Choosing)
 
 
 @pytest.mark.parametrize("goal", ["smallest", "largest"])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import measured
-from hard_families import is_refuted
+from common import answers_wrongly, errs_more_often_than, measured
 from polytopes import KINDS, PeekingPolicy, transport
 from surepick.core.proofs import objections
 from surepick.core.run import Measure
@@ -76,19 +75,12 @@ def test_the_risk_falls_and_is_proved_by_boxes_of_its_own():
     assert risks[-1] == 0.01
 
 
-RUNS = 30
-
-
 @pytest.mark.parametrize("policy", [sp.BetGapE, PeekingPolicy])
 def test_keeps_its_promise_and_a_lead_chosen_after_the_block_is_caught(policy):
     """Leads of small blocks are often the wrong arm, and then so is the average."""
-    problem, truth = (sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest"), Gaussian([0.3, 0.0]))
-    outcomes = [
-        sp.simulate(problem, truth, policy=policy(delta=0.05, epsilon=0.05), seed=r, budget=400)
-        for r in range(RUNS)
-    ]
-    wrong = sum(outcome.correct is False for outcome in outcomes)
-    assert is_refuted(wrong, RUNS, 0.05) == (policy is PeekingPolicy)
+    problem = sp.Polytope(A_eq=[[1, 1]], b_eq=[1.0], noise=1, goal="largest")
+    is_wrong = answers_wrongly(problem, Gaussian([0.3, 0.0]), policy(delta=0.05, epsilon=0.05), 400)
+    assert errs_more_often_than(0.05, is_wrong, 30) == (policy is PeekingPolicy)
 
 
 def test_the_wealth_against_a_best_plan_does_not_grow_on_average():

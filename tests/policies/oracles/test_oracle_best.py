@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
-from scipy.stats import binom
 
 import surepick as sp
-from common import asked, measured, refuses
+from common import asked, errs_more_often_than, measured, refuses
 from surepick.core.plan_sets import Branch, plan_set, spanned
 from surepick.errors import ProblemError
 from surepick.policies.betting.batch_run import BatchRun
@@ -269,12 +268,18 @@ NEAR_TIES = {  # plans, goal, means, epsilon, measurements
 }
 
 
-def n_wrong(name, kind=BatchRun, runs=60, final=0):
-    """How many runs at delta = .2 give a wrong answer; with `final` after a final batch of so many."""
+@pytest.mark.parametrize(
+    ("name", "final", "kind"), [*product(NEAR_TIES, [0, 60], [BatchRun]), ("two arms", 0, PeekingRun)]
+)
+def test_errors_are_no_more_frequent_than_delta_and_sizes_chosen_after_the_batch_are_caught(
+    name, final, kind
+):
+    """Also after a final batch, of so many measurements."""
     plans, goal, means, epsilon, budget = NEAR_TIES[name]
-    problem, wrong = asked(plans, goal=goal), 0
+    problem = asked(plans, goal=goal)
     best = problem.sign * problem.best_plan(means) @ means
-    for seed in range(runs):
+
+    def is_wrong(seed):
         run = kind(problem, BetGapE(0.2), OracleBest(problem, 0.2, epsilon))
         rng, used = np.random.default_rng([7, seed]), 0
         while used < budget and not isinstance(run.decide(), Stop):
@@ -282,23 +287,11 @@ def n_wrong(name, kind=BatchRun, runs=60, final=0):
             if final and run._final is None and used > budget / 4:
                 run.call_last(final, gaussian=True)
         decision = run.decide()
-        if isinstance(decision, Stop) and decision.plan is not None:
-            wrong += problem.sign * np.array(decision.plan) @ means < best - epsilon
-    return wrong
+        if not isinstance(decision, Stop) or decision.plan is None:
+            return False
+        return problem.sign * np.array(decision.plan) @ means < best - epsilon
 
-
-def is_refuted(wrong, runs=60, delta=0.2):
-    return bool(binom.sf(wrong - 1, runs, delta) < 1e-4)
-
-
-@pytest.mark.parametrize("name", NEAR_TIES)
-@pytest.mark.parametrize("final", [0, 60])
-def test_errors_are_no_more_frequent_than_delta(name, final):
-    assert not is_refuted(n_wrong(name, final=final))
-
-
-def test_bet_sizes_chosen_after_the_batch_are_caught():
-    assert is_refuted(n_wrong("two arms", PeekingRun))
+    assert errs_more_often_than(0.2, is_wrong, 60) == (kind is PeekingRun)
 
 
 class Afterwards(BatchRun):
@@ -311,23 +304,21 @@ class Afterwards(BatchRun):
         super()._settle(batch, averages)
 
 
-def n_against_the_best(kind, runs=60):
-    """How often the best plan is ruled out at delta = .5: to do nothing, a little better than six others."""
-    nothing, found = np.zeros(6), 0
+@pytest.mark.parametrize("kind", [BatchRun, Afterwards])
+def test_a_final_batch_rules_out_the_best_plan_no_more_often_than_delta(kind):
+    """The best plan is to do nothing, a little better than six others."""
+    nothing = np.zeros(6)
     problem = asked(np.vstack([nothing, np.eye(6)]))
-    for seed in range(runs):
+
+    def is_wrong(seed):
         run, rng = kind(problem, BetGapE(0.5), OracleBest(problem, 0.5)), np.random.default_rng([9, seed])
         measured(run, np.full(6, -1e-9), rng, 3)
         run.call_last(40, gaussian=True)
         measured(run, np.full(6, -1e-9), rng, 6)
         account = run._question._account
-        found += nothing.tobytes() in account.out_keys or not account.branch.holds(nothing)
-    return found
+        return nothing.tobytes() in account.out_keys or not account.branch.holds(nothing)
 
-
-def test_a_final_batch_rules_out_the_best_plan_no_more_often_than_delta():
-    assert not is_refuted(n_against_the_best(BatchRun), delta=0.5)
-    assert is_refuted(n_against_the_best(Afterwards), delta=0.5)
+    assert errs_more_often_than(0.5, is_wrong, 60) == (kind is Afterwards)
 
 
 @settings(max_examples=25, deadline=None)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 
 import surepick as sp
-from common import asked, measured, refuses
+from common import asked, errs_more_often_than, measured, refuses
 from probe_cases import published_tree
 from surepick.core.run import Measure, Stop
 from surepick.errors import ParameterError, ProblemError
@@ -93,26 +92,20 @@ class AfterTheBatch(PlanProbeRun):
         super()._settle(batch, averages)
 
 
-def errors(run_of, n):
-    """How many of n runs on an all but tied problem end wrong, by 150 plays."""
+@pytest.mark.parametrize("kind", [PlanProbeRun, AfterTheBatch])
+def test_error_rates_keep_delta_and_the_control_is_caught(kind):
+    """On an all but tied problem, by 150 plays."""
     plans = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
-    problem, means, wrong = played_whole(plans), np.array([0.01, 0.0, 0.0, 0.0]), 0
-    for seed in range(n):
-        run, rng, n_plays = run_of(problem), np.random.default_rng([7, seed]), 0
+    problem, means = played_whole(plans), np.array([0.01, 0.0, 0.0, 0.0])
+
+    def is_wrong(seed):
+        run = kind(problem, sp.BetGapE(delta=0.2), OracleBest(problem, 0.2))
+        rng, n_plays = np.random.default_rng([7, seed]), 0
         while n_plays < 150 and isinstance(decision := measured(run, means, rng, 1), Measure):
             n_plays += decision.n_measurements
-        if isinstance(decision, Stop):
-            wrong += decision.plan not in ((1.0, 1.0, 0.0, 0.0), (1.0, 0.0, 1.0, 0.0))
-    return wrong
+        return decision in (Stop((0.0, 0.0, 1.0, 1.0)), Stop((0.0, 1.0, 0.0, 1.0)))
 
-
-def test_error_rates_keep_delta_and_the_control_is_caught():
-    n, delta = 30, 0.2
-    policy = sp.BetGapE(delta=delta)
-    honest = errors(policy.start, n)
-    assert binom.sf(honest - 1, n, delta) > 0.001
-    cheated = errors(lambda problem: AfterTheBatch(problem, policy, OracleBest(problem, delta)), n)
-    assert binom.sf(cheated - 1, n, delta) < 0.001
+    assert errs_more_often_than(0.2, is_wrong, 30) == (kind is AfterTheBatch)
 
 
 @pytest.mark.parametrize("probes", ["plans", {"a": ["arm 0"]}, ["arms", "plan arms"]])

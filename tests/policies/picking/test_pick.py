@@ -5,6 +5,7 @@ import pytest
 
 import surepick as sp
 from common import largest
+from session_tools import answer
 from surepick.errors import ParameterError
 from surepick.policies import Pick, Uniform
 from surepick.problems import Past, top_k
@@ -48,11 +49,7 @@ def test_unasked_measurements_are_pooled():
     session = sp.Session.create("memory://", "mine", largest(np.eye(2)), policy=Pick(), budget=9)
     session.tell(0, 3.0)
     session.tell(0, 3.0)  # the open batch wants one of it
-    while requests := session.ask():
-        session.tell(requests[0], 1.0)
-    outcome = session.outcome
-    assert outcome is not None
-    assert outcome.n_measured == 9
+    assert answer(session, lambda request: 1.0).outcome.n_measured == 9
     assert session.certificate().n_extra_used == 1
     assert session.verify(session.certificate().to_json()).holds
     with pytest.raises(ParameterError):
