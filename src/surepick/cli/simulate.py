@@ -132,9 +132,9 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
 
 
 def limit_of(loaded: Truth, policy: Policy) -> float | None:
-    """Return how few measurements any method needs under the file's truth; None without truth or limit.
+    """Return the lower limit on the measurements of any method under the file's truth; None if unknown.
 
-    The limit is that of Gaussian noise. Readings between low and high have less, so that none is known here.
+    The limit assumes Gaussian noise. Readings between low and high may need fewer measurements.
     """
     from surepick.limits.limit import limit
 

@@ -8,8 +8,8 @@ and h_s = sum_q dual_q squares[q, s] / n_s^2,
     min over u of max_q sum_s squares[q, s] / n_s  >=  phi^2 / max over plays of h.x.
 
 (Cauchy: (sum_s w_s / n_s)^2 <= (sum_s w_s / m_s) (sum_s w_s m_s / n_s^2) for the m of any other shares, and
-the last sum is h.m <= max h.x.) The play with the largest h.x is what an oracle finds: it certifies the lower
-end, and joins the pool of plays if it is better than those there.
+the last sum is h.m <= max h.x.) An oracle finds the play with the largest h.x: it certifies the lower end,
+and joins the pool of plays if it is new.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from surepick.core.plan_sets import FindPlay
 from surepick.design.information import Diagonal
 from surepick.design.minimax import minimax
 
-_WARMTH = 0.95  # of shares when a play joins
-_LEAST = 1e-12  # readings a play: keeps prices finite
-_ROUNDING = 1e-9  # of a sum of prices: more than an exact oracle loses
+_WARMTH = 0.95  # the part of the old shares that is kept when a play joins
+_LEAST = 1e-12  # added to the readings of each arm, so that prices stay finite
+_ROUNDING = 1e-9  # relative; an exact oracle's sum of prices is wrong by less
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +83,18 @@ def play_allocation(
     most_steps: int,
     most_calls: int,
 ) -> PlayAllocation:
-    """Return shares of plays that minimise the largest sum_s squares[q, s] / n_s, and a certified bracket.
+    """Return shares of plays that nearly minimise max_q sum_s squares[q, s] / n_s, and a certified bracket.
 
-    The plays to start with must together read every arm that a row has; weights of the first rows may be
-    known. The search ends when the bracket is as narrow as `tolerance`, or after this many calls of the
-    oracle, with at most `most_steps` steps on the shares of known plays between two of them.
+    n_s is the sum of the shares of the plays that read arm s. Column generation: find the best shares of the
+    plays known so far, let the oracle find the play with the largest price, add it, repeat. That play also
+    gives the lower end of the bracket, phi^2 / max h.x at the top of this module (h are the prices).
+
+    - squares: one row for each contrast q; the variance is the sum over arms of squares[q, s] / n_s.
+    - find: the oracle; returns the play x with the largest prices.x.
+    - start: plays that together read every arm that a row needs, and perhaps a dual of the first rows.
+    - tolerance: the relative width of the bracket at which the search ends.
+    - most_steps: steps on the shares of the known plays, between two calls of the oracle.
+    - most_calls: calls of the oracle.
 
     >>> find = lambda weights: np.eye(2)[np.argmax(weights)]
     >>> effort = {"tolerance": 1e-6, "most_steps": 100, "most_calls": 9}
@@ -96,8 +103,12 @@ def play_allocation(
     (9.0, [0.333, 0.667])
     """
     plays, shares = start.plays, start.shares
-    dual = np.append(start.dual, np.zeros(len(squares) - len(start.dual))) if start.dual.any() else None
-    best, upper, lower = start, np.inf, 0.0
+    dual = None
+    if start.dual.any():
+        n_new = len(squares) - len(start.dual)
+        dual = np.append(start.dual, np.zeros(n_new))
+    best = start
+    upper, lower = np.inf, 0.0
     for _ in range(most_calls):
         owner, arm = np.nonzero(plays)
         found = minimax(
@@ -113,9 +124,10 @@ def play_allocation(
         readings = shares @ plays + _LEAST
         prices = (dual @ squares) / readings**2
         play = find(prices)
-        # the play that is missing most bounds all plays
-        most = max(float(play @ prices), float((plays @ prices).max())) * (1 + _ROUNDING)
-        lower = max(lower, float(dual @ (squares @ (1.0 / readings))) ** 2 / max(most, 1e-300))
+        # an upper bound on prices.x over all plays; a known play may exceed the oracle's by rounding
+        largest = max(float(play @ prices), float((plays @ prices).max())) * (1 + _ROUNDING)
+        phi = float(dual @ (squares @ (1.0 / readings)))
+        lower = max(lower, phi**2 / max(largest, 1e-300))
         if found.upper < upper:
             upper = found.upper
             best = PlayAllocation(plays, shares, dual, upper, lower)
@@ -125,5 +137,5 @@ def play_allocation(
             plays = np.vstack([plays, play])
             shares = np.append(_WARMTH * shares, 0.0) + (1 - _WARMTH) / len(plays)
         elif found.upper <= (1 + tolerance / 2) * found.lower:
-            break
+            break  # no play is missing, and more steps on these would not help
     return replace(best, lower=min(lower, upper))

@@ -165,14 +165,14 @@ def _position(plan: FloatArray, plans: list[FloatArray]) -> int:
 
 
 def complete(family: Family, most: int, progress: Progress | None = None) -> Candidates | None:
-    """Return every plan of the family; None where there are more than `most`."""
+    """Return every plan of the family; None if there are more than `most`, or none at all."""
     if family.count_is_exact and family.n_plans is not None and family.n_plans > most:
         return None
     if family.listed is not None:
         found = list(islice(family.listed(), most + 1))
     else:
         found = _first(family, np.zeros(family.n_arms), most + 1, progress)
-    return _all(found) if 0 < len(found) <= most else None  # none at all is refused elsewhere
+    return _all(found) if 0 < len(found) <= most else None  # the caller refuses a family without plans
 
 
 def best_plans(
@@ -193,6 +193,7 @@ def best_plans(
 
 
 def _all(found: list[FloatArray]) -> Candidates:
+    """Return these plans as candidates that are known to be all plans of their family."""
     explanation = f"{len(found)} plans, which are all there are"
     return _listed(found, Listing(len(found), "all", explanation, 0.0, 0.0))
 

@@ -1,6 +1,6 @@
 """Connections and transactions: one connection per thread, waiting for other writers, failures, forks.
 
-What differs between SQLite and PostgreSQL is in `sqlite` and `postgres`; all else is written here once.
+The modules `sqlite` and `postgres` have the differences between the databases; the rest is written here once.
 """
 
 from __future__ import annotations
@@ -62,21 +62,27 @@ class Connection:
         self.close()
 
     def run(self, batch: Sequence[Statement], *, opens: bool = False, ends: bool = False) -> list[Answer]:
-        """Run statements in one round trip; if one fails, no transaction that they began stays open.
+        """Run statements in one round trip and return their answers.
 
-        Inside a transaction no other process can be in the way, and nothing is repeated, since what came
-        before in it would be missing: an error is the user's. One of the statement that `ends` the
-        transaction is the database's own: the caller finds out what became of it.
+        - opens: the statements open a transaction, which stays open if all succeed.
+        - ends: they end the open transaction.
+
+        An error outside of a transaction, or of the statement that ends one, is raised as the database raised
+        it, after a rollback. Then the caller can try again, or find out whether a commit succeeded. An error
+        inside a transaction is raised as a StoreError for the user: to try again would lose the statements
+        before it. There `Database.transaction` rolls back.
         """
         if not batch:
             return []
         with self.lock:
             if not self.is_open:
                 raise ClosedError
-            self.inside = self.inside and not ends
+            if ends:
+                self.inside = False
             try:
                 answers = self.database.run_all(self._raw, batch)
-                self.inside = self.inside or opens
+                if opens:
+                    self.inside = True
                 return answers
             except BaseException as error:
                 if not self.inside:
@@ -86,7 +92,7 @@ class Connection:
                 raise
 
     def roll_back(self) -> None:
-        """End the open transaction without a trace; a connection that cannot do so is not used again.
+        """Undo the open transaction, if there is one; close the connection if that fails.
 
         The caller holds the lock.
         """
@@ -129,7 +135,7 @@ class Database(ABC):
         return True
 
     def check(self) -> None:  # noqa: B027
-        """Raise an error if what was opened is no longer there; a server says so itself."""
+        """Raise an error if the file that was opened is no longer there; a server says so itself."""
 
     @abstractmethod
     def connect(self) -> Any:
@@ -168,8 +174,9 @@ class Database(ABC):
         """Return the same error in the user's words."""
 
     def query(self, text: str, parameters: Parameters = NO_PARAMETERS) -> list[tuple[Any, ...]]:
-        """Return all rows of a reading statement; inside a transaction it sees what was written there."""
-        batch, inside = [(text, parameters)], self.inside()
+        """Return all rows of a reading statement, which sees the writes of an open transaction."""
+        batch = [(text, parameters)]
+        inside = self.inside()
         if inside is not None:
             return inside.run(batch)[0].rows
         return self._attempt(lambda connection: connection.run(batch)[0].rows, writes=False)
@@ -185,8 +192,8 @@ class Database(ABC):
             if durable and not inside.durable:
                 raise StoreError("events cannot be written in a transaction that need not survive a crash")
             return inside.run(batch)
-        begin, end = ([], []) if alone else (self.begin(durable=durable), [COMMIT])
-        whole = [*begin, *batch, *end]
+        begin = [] if alone else self.begin(durable=durable)
+        whole = list(batch) if alone else [*begin, *batch, COMMIT]
         answers = self._attempt(lambda connection: connection.run(whole), commits=durable)
         return answers[len(begin) : len(begin) + len(batch)]
 
@@ -240,13 +247,15 @@ class Database(ABC):
     def _attempt(
         self, attempt: Callable[[Connection], T], *, writes: bool = True, commits: bool = False
     ) -> T:
-        """Return what the attempt returns, once no other writer is in its way; outside of transactions.
+        """Call the attempt with this thread's connection until it succeeds; return its result.
 
-        It tries again while the database is busy, until its patience ends. A connection that was lost,
-        perhaps hours ago, is opened again once: what was sent before had no effect, except that an attempt
-        that `commits` may have done so, which only the caller can find out.
+        It is used outside of transactions. While the database is busy it tries again, for `patience` seconds.
+        If the connection is lost, perhaps hours ago, it reconnects once and tries again, since the statements
+        of a lost connection had no effect. The exception is an attempt that `commits`, which may have done
+        so: then it raises OutcomeUnknownError, and the caller finds out.
         """
-        began, reconnected = time.monotonic(), False
+        began = time.monotonic()
+        reconnected = False
         if writes and self.read_only:
             raise StoreError(f"{self.place} was opened for reading only; open it for writing")
         self.check()

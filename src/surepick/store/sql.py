@@ -39,19 +39,21 @@ class SqlStore(Store):
     """Logs in a SQL database; logs change only by appending."""
 
     def __init__(self, database: Database) -> None:
-        self._database, self.place = database, database.place
+        self._database = database
+        self.place = database.place
         self._pinned: tuple[str, int] | None = None  # a name and the id of the log that it means here
-        self._written = threading.local()  # `last`: which log this thread has moved to which head
+        # `last`: the log and the new head of this thread's latest append, for `_transaction`
+        self._written = threading.local()
         self._make_tables()
 
     def _make_tables(self) -> None:
-        """Make the tables where there are none; a StoreError if there are those of another surepick."""
+        """Make the tables if there are none; raise StoreError if another version of surepick made them."""
         database = self._database
         if self._has_tables():
             return
         if database.read_only:
             raise StoreError(f"{self.place} is empty; make a session in it with `surepick new`")
-        with database.transaction():  # of many processes only the first does it
+        with database.transaction():  # if several processes come here, only the first makes the tables
             if database.lock_schema:
                 database.run([(database.lock_schema, {})])
             if not self._has_tables():
@@ -100,7 +102,9 @@ class SqlStore(Store):
         return itertools.chain.from_iterable(self._pages(name, after, limit))
 
     def _pages(self, name: str, after: Head, limit: int | None) -> Iterator[Iterable[Event]]:
-        number, left = self._id(name), sys.maxsize if limit is None else limit
+        """Yield the events after this head, checked, a page at a time; at most `limit` events."""
+        number = self._id(name)
+        left = sys.maxsize if limit is None else limit
         while left > 0:
             size = min(left, PAGE)
             row = {"session_id": number, "after": after.position, "limit": size + (after != START)}
@@ -108,7 +112,8 @@ class SqlStore(Store):
             yield checked(rows, after, name)
             if len(rows) < size:
                 return
-            left, after = left - size, Event(*rows[-1]).head
+            left -= size
+            after = Event(*rows[-1]).head
 
     def _after(
         self, name: str, number: int, after: Head, rows: Sequence[tuple[Any, ...]]
@@ -140,9 +145,10 @@ class SqlStore(Store):
     def append(
         self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
     ) -> Head:
-        events, database, number = seal(drafts, expected), self._database, self._id(name)
+        number = self._id(name)
+        events = seal(drafts, expected)
         head = events[-1].head if events else expected
-        self._written.last = number, head
+        self._written.last = (number, head)
         row = {
             "session_id": number,
             "position": head.position,
@@ -151,12 +157,15 @@ class SqlStore(Store):
             "expected_checksum": expected.checksum,
             "tokens": json.dumps(list(release)),
         }
+        database = self._database
         batch = database.appending(row, events)
         try:
             moved, *_ = database.run(batch, alone=database.remote)
         except OutcomeUnknownError:
             if self._arrived(number, head):
                 return head
+            # The lost attempt did not commit and never will. This one changes nothing if another process has
+            # moved the head meanwhile.
             moved, *_ = database.run(batch, alone=database.remote)
         self._check_moved(moved, name, expected)
         return head
@@ -257,6 +266,7 @@ class SqlStore(Store):
         self._database.close()
 
     def _view(self, name: str, number: int, after: Head, rows: Sequence[tuple[Any, ...]]) -> View:
+        """Return the leases and the events after this head, from the rows that `_look` selects."""
         leases = [Lease(token, worker, expires) for at, _, token, expires, worker, _ in rows if at == 0]
         news = self._after(name, number, after, rows[len(leases) :])
         events = list(checked(news, after, name))
@@ -286,6 +296,7 @@ class SqlStore(Store):
 
 
 def _look(number: int, after: Head) -> Statement:
+    """Return the statement that selects the leases of a log, with position 0, and a page of its events."""
     row = {"session_id": number, "after": after.position, "limit": PAGE + (after != START)}
     return schema.LOOK, row
 

@@ -77,12 +77,12 @@ def unlisted_run(problem: OracleProblem, policy: BettingPolicy) -> BatchRun:
 
 
 def question_for(problem: AnyProblem, delta: float, epsilon: float) -> Any:
-    """Return the question of the best plan, or of one within epsilon of the best."""
+    """Return the question that a run bets on: which plan is best, or which is within epsilon of the best?"""
     if isinstance(problem, Problem):
         if epsilon == 0:
             return Best(problem.oriented, delta)
-        few = problem.n_plans <= MOST_PLANS
-        return (WithinFew if few else WithinMany)(problem.oriented, delta, epsilon)
+        kind = WithinFew if problem.n_plans <= MOST_PLANS else WithinMany
+        return kind(problem.oriented, delta, epsilon)
     if not isinstance(problem, Polytope):
         from surepick.policies.oracles.oracle_best import OracleBest
 
@@ -93,5 +93,5 @@ def question_for(problem: AnyProblem, delta: float, epsilon: float) -> Any:
         return BestVertex(problem, delta)
     from surepick.policies.betting.within_polytope import WithinPolytope
 
-    known_noise_scale(problem)
+    known_noise_scale(problem)  # raises an error if it is unknown
     return WithinPolytope(problem, delta, epsilon)

@@ -1,6 +1,6 @@
 """The plans of a polytope that a leader is compared with: vertices found by linear programs.
 
-None of it bears on the guarantee, which is about all plans: rivals that are known steer what is measured.
+None of it bears on the guarantee, which is about all plans: known rivals only guide the measurements.
 Every linear program starts from a basis that is a function of the past, never from where the last one ended.
 """
 
@@ -27,7 +27,8 @@ class Rivals:
 
     def __init__(self, problem: Polytope) -> None:
         self.vertices = Vertices(problem)
-        self._n_arms, self._sign = problem.form.n_arms, problem.sign
+        self._n_arms = problem.form.n_arms
+        self._sign = problem.sign
         self.first = self.vertices.first
         self.at = self.first  # the basis of the leader
         self.lead: FloatArray = np.zeros(self._n_arms)
@@ -37,7 +38,7 @@ class Rivals:
             self.add(self.best(-weights))
 
     def choose_lead(self, means: FloatArray) -> None:
-        """Let the vertex lead that is best under these means."""
+        """Make the best vertex under these means (larger is better) the leader, and keep it as a rival."""
         self.at = self.vertices.solve(-means, self.at)
         self.lead = self.vertices.plan_at(self.at)
         self.add(self.lead)
@@ -48,7 +49,7 @@ class Rivals:
             self.add(self.best(means + noise * error))
 
     def find(self, inequality: Inequality, starts: IntArray) -> int:
-        """Look from some rivals and the leader for plans that are not ruled out; how many were new."""
+        """Search from these rivals and the leader for plans that are not ruled out; count the new ones."""
         plans = [*self.plans[starts], self.lead]
         return sum(self.add_near(inequality, plan) for plan in plans)
 
@@ -57,7 +58,8 @@ class Rivals:
 
         The search lowers L - boundary(Q), which is linearised at every vertex that is better than the last.
         """
-        at, least, slope = self.at, *self._beyond(inequality, plan)
+        at = self.at
+        least, slope = self._beyond(inequality, plan)
         for _ in range(_DESCENTS):
             costs = inequality.gains - 2 * slope * (inequality.squares * plan - inequality.crosses)
             at = self.vertices.solve(costs, at)
@@ -82,7 +84,7 @@ class Rivals:
         return True
 
     def forget(self, order: IntArray) -> None:
-        """Keep the first of these where there are too many."""
+        """Keep only the first rivals in this order if there are too many."""
         if len(self.plans) > _MOST:
             self.plans = self.plans[np.sort(order[:_MOST])]
 
@@ -91,5 +93,5 @@ class Rivals:
         return self.vertices.plan_at(self.vertices.solve(-weights, self.at))
 
     def _noise(self, stream: int, n: int) -> FloatArray:
-        """Return noise that is a function of its stream, turned with the means where the goal is."""
+        """Return (n, n_arms) normal noise of the means from this seed, turned so that larger is better."""
         return self._sign * np.random.default_rng(stream).standard_normal((n, self._n_arms))
