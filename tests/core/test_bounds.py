@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import surepick as sp
-from common import refuses
+from common import answers_wrongly, errs_more_often_than, refuses
 from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.policies import Uniform
 from surepick.sessions import codec
@@ -15,7 +14,6 @@ from surepick.sessions.session import Session
 from surepick.simulation import Bernoulli, Gaussian, Replay, UniformNoise
 
 TWO = [[1, 0], [0, 1]]
-N_RUNS = 400
 
 
 def test_bounds_give_half_their_width_as_the_noise_scale():
@@ -90,20 +88,10 @@ def test_simulations_refuse_a_value_outside_the_bounds_when_it_comes():
         sp.simulate(problem, Silent(1.3), policy=Uniform())
 
 
-def test_the_answer_holds_for_bounded_measurements_and_fails_with_a_scale_that_is_too_small():
+@pytest.mark.parametrize(("given", "is_caught"), [({"low": 0, "high": 1}, False), ({"noise": 0.05}, True)])
+def test_the_answer_holds_for_bounded_measurements_and_a_scale_that_is_too_small_is_caught(given, is_caught):
     """Coins with close means; the control claims a tenth of the width that they have."""
-
-    def wrong(problem, delta):
-        truth = Bernoulli([0.55, 0.45])
-        return sum(
-            sp.simulate(problem, truth, policy=Uniform(delta=delta), seed=seed, allow_noisier=True).plan == 1
-            for seed in range(N_RUNS)
-        )
-
-    delta = 0.1
-    sound, control = (
-        wrong(sp.Problem(TWO, low=0, high=1, goal="largest"), delta),
-        wrong(sp.Problem(TWO, noise=0.05, goal="largest"), delta),
-    )
-    assert stats.binomtest(sound, N_RUNS, delta, alternative="greater").pvalue > 1e-4
-    assert stats.binomtest(control, N_RUNS, delta, alternative="greater").pvalue < 1e-4
+    problem = sp.Problem(TWO, goal="largest", **given)
+    truth = Bernoulli([0.55, 0.45])
+    is_wrong = answers_wrongly(problem, truth, Uniform(delta=0.1), allow_noisier=True)
+    assert errs_more_often_than(0.1, is_wrong, 400) == is_caught

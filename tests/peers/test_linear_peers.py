@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import probe_cases
 import surepick as sp
-from common import largest
+from common import errs_more_often_than, largest
 from surepick.peers.linear import LinearRun, best_of_game
 from surepick.peers.sequential import pair_radius
 from surepick.policies import FWS, RAGE, LinGame, LinGapE, XYAdaptive
@@ -125,20 +124,20 @@ class EvenRun(LinearRun):
 
 @pytest.mark.parametrize(("narrower", "holds"), [(1.0, True), (4.0, False)], ids=["proved", "too narrow"])
 def test_plans_that_tie_are_hardly_ever_told_apart(narrower, holds):
-    delta, runs = 0.3, 120
     problem = largest([[1, 0], [0, 1]], measure=np.array([[1, 0], [1, 1], [0.2, 0.5]]))
-    rows, rng = problem.probes.rows.toarray(), np.random.default_rng(11)
-    wrong = 0
-    for _ in range(runs):
-        run = EvenRun(problem, LinGame(delta))
+    rows = problem.probes.rows.toarray()
+
+    def is_wrong(seed):
+        run, rng = EvenRun(problem, LinGame(0.3)), np.random.default_rng([11, seed])
         run.narrower = narrower
         for n in (1, 2, 4, 8, 15, 30, 60, 120, 250):
             counts = np.full(3, n)
             run.absorb(counts, counts * (rows @ [0.4, 0.4]) + math.sqrt(n) * rng.normal(size=3))
             if run._answer is not None:
-                wrong += 1
-                break
-    assert (binom.sf(wrong - 1, runs, delta) > 1e-4) == holds
+                return True
+        return False
+
+    assert errs_more_often_than(0.3, is_wrong, 120) != holds
 
 
 CASES = {

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import largest
+from common import answers_wrongly, errs_more_often_than, largest
 from surepick.peers.selection import rinott_h
 from surepick.policies import KN, Rinott
 from surepick.simulation import Gaussian, State
-from surepick.simulation.comparison import binomial_interval
 
 
 def kn(samples, delta, zone, first):
@@ -58,13 +57,9 @@ def test_the_promise_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(poli
     """Two arms at the zone's edge, scales 1 and 3; a zone three times as wide must fail the same test."""
     problem = sp.Problem(np.eye(2), noise=[1.0, 3.0], goal="largest")
     truth = Gaussian([0.5, 0.0], [1.0, 3.0])
-
-    def is_kept(policy, runs=250):
-        wrong = sum(sp.simulate(problem, truth, policy=policy, seed=seed).plan != 0 for seed in range(runs))
-        return binomial_interval(wrong, runs, confidence=1 - 1e-6)[0] <= 0.1
-
-    assert is_kept(policy)
-    assert not is_kept(type(policy)(0.1, zone=1.5, first=10))
+    broken = type(policy)(0.1, zone=1.5, first=10)
+    assert not errs_more_often_than(0.1, answers_wrongly(problem, truth, policy), 250)
+    assert errs_more_often_than(0.1, answers_wrongly(problem, truth, broken), 250)
 
 
 @pytest.mark.parametrize("policy", [KN(zone=0.5), Rinott(zone=0.5)], ids=str)

@@ -62,9 +62,10 @@ def errs_more_often_than(delta, is_wrong, runs):
     return binom.sf(n_wrong - 1, runs, delta) < 1e-4
 
 
-def answers_wrongly(problem, truth, policy, budget):
+def answers_wrongly(problem, truth, policy, budget=None, *, allow_noisier=False):
     """Return a function that says of a seed whether the run that is simulated with it answers wrongly."""
-    return lambda seed: sp.simulate(problem, truth, policy=policy, seed=seed, budget=budget).correct is False
+    given = {"policy": policy, "budget": budget, "allow_noisier": allow_noisier}
+    return lambda seed: sp.simulate(problem, truth, seed=seed, **given).correct is False
 
 
 @contextmanager
