@@ -1,29 +1,37 @@
 """Check an exported surepick log on its own: python check.py log.json
 
 `surepick export -o log.json` writes the log. This program needs NumPy alone and shares no code with
-surepick. It checks the chain of checksums, multiplies the wealth of the recorded bets by what the values of
-their batch are worth, and prints the guarantee (exit code 0), or what fails or is not covered (exit code 1).
+surepick. It checks the chain of checksums, computes from the values how much wealth each recorded bet won or
+lost, and compares the wealth with 1/delta. It prints the guarantee of the answer (exit code 0), or what fails
+or is not covered (exit code 1).
 
-Covered: lists of plans, measured arm by arm or by probes: the best plan, a plan within epsilon, all plans
-within epsilon, the best within a limit, keep or replace; the best plan of a polytope. Noise of a stated size,
-of bounded variance, of unknown size, readings between bounds. Known means, prior data, plans and arms that
-arrive, extra and removed values, a smaller delta, a final batch.
+Covered:
+- questions about a list of plans: the best plan, a plan within epsilon, all plans within epsilon, the best
+  within a limit, keep or replace; and the best plan of a polytope;
+- measurements arm by arm or by probes;
+- noise of a stated size, of bounded variance or of unknown size, and readings between bounds;
+- known means, prior data, plans and arms that arrive, extra and removed values, a smaller delta, a final batch.
 
-Not covered: plans behind an oracle, because the proof that none of millions is left asks the oracle, and a
-log has none; plans of a polytope within epsilon, whose proof is a search over boxes that the certificate
-writes down and `surepick verify` checks by arithmetic; policies without batches of bets.
+Not covered:
+- plans behind an oracle: the proof that no rival is left asks the oracle, and a log has none;
+- plans of a polytope within epsilon: the proof is a search over boxes that the certificate writes down, and
+  `surepick verify` checks it by arithmetic;
+- policies that do not bet in batches; arms that arrive beside probes; lists of more than 2e7 amounts;
+- a log without an answer, such as one whose budget is spent: "no answer is proved" (use `surepick verify`).
 
-Why that is enough (docs/theory.md). Counts, bets and stakes are recorded before the values of their batch;
-how they were chosen does not matter. A bet multiplies the wealth of its row by a factor whose mean is at most
-1 if the row's hypothesis is true, such as "plan j is the best". All that counts against the truth is staked
-from one amount of 1, so that it never rises on average: it ever reaches 1/delta with probability at most
-delta (Ville's inequality). Each question below names its hypotheses, and says what its answer needs.
+Why this is enough (docs/theory.md): counts, bets and stakes are recorded before the values of their batch,
+so it does not matter how they were chosen. Every hypothesis, such as "plan j is the best", has a row of
+wealth. A bet multiplies the wealth of its row by a factor; if the hypothesis is true, the mean of the factor
+is at most 1. All wealth against the truth comes from one amount of 1, so it never rises on average. By Ville's
+inequality it ever reaches 1/delta with probability at most delta. Each question below names its hypotheses
+and says what its answer needs.
 
-Trusted: the assumptions that are printed; values recorded as they were measured; a log that was not rewritten
-as a whole (compare its last checksum with a copy). A decision also repeats two numbers that the values before
-it give. No guarantee rests on them; they show a log of which something was changed and the rest was not.
+You have to trust the assumptions that are printed, that values were recorded as they were measured, and that
+the log was not rewritten as a whole (compare its last checksum with a copy). A decision also repeats two
+numbers that follow from the values before it. No guarantee rests on them; they reveal a log that was changed
+in parts.
 
-To check one session, read the factor of its noise, Book, Data, its question and Log.
+To check one session by reading, you need the factor of its noise, Book, Data, its question and Log.
 """
 
 import hashlib
