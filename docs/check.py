@@ -10,7 +10,8 @@ Covered:
   within a limit, keep or replace; and the best plan of a polytope;
 - measurements arm by arm or by probes;
 - noise of a stated size, of bounded variance or of unknown size, and readings between bounds;
-- known means, prior data, plans and arms that arrive, extra and removed values, a smaller delta, a final batch.
+- known means, prior data, plans and arms that arrive, extra and removed values, a smaller delta, a final
+  batch.
 
 Not covered:
 - plans behind an oracle: the proof that no rival is left asks the oracle, and a log has none;
@@ -22,9 +23,9 @@ Not covered:
 Why this is enough (docs/theory.md): counts, bets and stakes are recorded before the values of their batch,
 so it does not matter how they were chosen. Every hypothesis, such as "plan j is the best", has a row of
 wealth. A bet multiplies the wealth of its row by a factor; if the hypothesis is true, the mean of the factor
-is at most 1. All wealth against the truth comes from one amount of 1, so it never rises on average. By Ville's
-inequality it ever reaches 1/delta with probability at most delta. Each question below names its hypotheses
-and says what its answer needs.
+is at most 1. All wealth against the truth comes from one amount of 1, so it never rises on average. By
+Ville's inequality it ever reaches 1/delta with probability at most delta. Each question below names its
+hypotheses and says what its answer needs.
 
 You have to trust the assumptions that are printed, that values were recorded as they were measured, and that
 the log was not rewritten as a whole (compare its last checksum with a copy). A decision also repeats two
