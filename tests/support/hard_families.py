@@ -1,4 +1,4 @@
-"""Instances made to catch a policy that errs too often, and a BetGapE that cheats, to show they can.
+"""Instances made to catch a policy that errs too often, and bets that cheat, to show they can.
 
 Shared by the tests and by benchmarks/soundness.py.
 """
@@ -86,6 +86,16 @@ class PeekingFactor(SubGaussian):
 
     def log_mixture(self, gap, variance, centre, prior_variance):
         return np.maximum(gap, 0.0) ** 2 / (2 * variance)
+
+
+class Lucky(SubGaussian):
+    """Reads what a batch shows so many errors luckier than it was: a factor that is not fair."""
+
+    def __init__(self, errors):
+        self.errors = errors
+
+    def log_factors(self, gap, variance, sizes):
+        return super().log_factors(gap + self.errors * np.sqrt(variance), variance, sizes)
 
 
 class Peeking(BetGapE):

@@ -8,12 +8,12 @@ import pytest
 import surepick as sp
 from common import errs_more_often_than, refuses, terms_now
 from forged_logs import lines_of, sealed
+from hard_families import Lucky
 from session_tools import answer, gaussian
 from surepick.cli.output import NOTHING_TO_TAKE
 from surepick.cli.run import exit_code
 from surepick.core.run import Decision, Stop
 from surepick.errors import ParameterError
-from surepick.inference.factors import SubGaussian
 from surepick.policies import Limited
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.limited import KEEP, TILT, BestWithinLimit
@@ -38,13 +38,6 @@ def asked(values, *, delta=DELTA, epsilon=EPSILON, limit=LIMIT, tolerance=TOLERA
     return problem, policy
 
 
-class Lucky(SubGaussian):
-    """A control: what a batch shows is read one and a half errors luckier than it was."""
-
-    def log_factors(self, gap, variance, sizes):
-        return super().log_factors(gap + 1.5 * np.sqrt(variance), variance, sizes)
-
-
 class Undivided(BestWithinLimit):
     """A control: every plan has a cash of its own to show that it keeps the limit."""
 
@@ -53,13 +46,13 @@ class Undivided(BestWithinLimit):
         self.account(KEEP).components[:] = TILT
 
 
-def false_claims(seed, question=BestWithinLimit, factor=SubGaussian):
+def false_claims(seed, question=BestWithinLimit, factor=None):
     """Return whether a false claim is ever proved in a run: kept, not better, broken; and any of them."""
     means, rng = np.append(VALUES, LOADS), np.random.default_rng([71, seed])
     problem, policy = asked(VALUES)
     limit = question(problem, policy)
     run, n = BatchRun(problem, policy, limit), np.full(len(means), 2)
-    run._factor = factor()
+    run._factor = factor or run._factor
     for _ in range(30):  # whatever is decided: claims hold at any time
         terms = terms_now(run, limit.unresolved())
         run.follow(Decision(limit.leader, np.arange(0), n, 1, more=terms))
@@ -76,7 +69,7 @@ def false_claims(seed, question=BestWithinLimit, factor=SubGaussian):
 def test_false_claims_are_proved_with_probability_delta_at_most_and_controls_are_caught():
     honest, lucky, undivided = (
         errs_more_often_than(DELTA, partial(false_claims, **how), RUNS)
-        for how in ({}, {"factor": Lucky}, {"question": Undivided})
+        for how in ({}, {"factor": Lucky(1.5)}, {"question": Undivided})
     )
     assert not honest[3]
     assert lucky.all()
