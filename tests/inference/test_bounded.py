@@ -112,7 +112,9 @@ class Fitted(BoundedReadings):
         return super().log_factors(gap, variance, np.broadcast_to(seen[:, None], sizes.shape))
 
 
-@pytest.mark.parametrize(("mean", "is_fitted"), [(0.5, False), (0.1, False), (0.001, False), (0.5, True)])
+@pytest.mark.parametrize(
+    ("mean", "is_fitted"), [(0.5, False), (0.1, False), (0.001, False), (0.5, True), (0.1, True)]
+)
 def test_errors_at_ties_are_rare_and_fitted_mixtures_are_caught(mean, is_fitted):
     def is_wrong(seed):
         run, rng = BatchRun(TWO, sp.BetGapE(0.2), Best(TWO.oriented, 0.2)), np.random.default_rng([7, seed])

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import surepick as sp
-from common import errs_more_often_than, largest, terms_now
+from common import errs_more_often_than, largest, measured, terms_now
 from session_tools import answer, gaussian
 from surepick.core.run import Decision, Stop
 from surepick.inference.wealth import COMMON, WAITING
@@ -62,8 +62,7 @@ def run_of(question, run=BatchRun, epsilon=0.0):
 def test_tied_arms_are_ruled_out_with_probability_delta_at_most_and_pooled_rounds_are_caught(kind, runs):
     def is_wrong(seed):
         run = run_of(Best, kind)
-        for _ in played(run, np.zeros(N), seed, 3000):
-            pass
+        measured(run, np.zeros(N), np.random.default_rng([31, seed]), budget=3000)
         return run._question.evidence(0)[0] >= run._question.wealth.threshold
 
     assert errs_more_often_than(DELTA, is_wrong, runs) == (kind is Pooled)
