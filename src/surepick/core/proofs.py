@@ -107,8 +107,10 @@ def vertex_proof(
 
 def _vertex_objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any], delta: float) -> list[str]:
     """Return what is wrong with a proof that this plan is best; empty if it holds."""
-    form, edges = problem.form, proof["edges"]
-    n_arms, n_slacks = problem.n_arms, len(form.lower) - problem.n_arms
+    form = problem.form
+    edges = proof["edges"]
+    n_arms = problem.n_arms
+    n_slacks = len(form.lower) - n_arms
     numbers = {name: j for j, name in enumerate(variable_names(problem))}
     leaving = [numbers.get(edge["leaves"], -1) for edge in edges]
     if len({*leaving} - {-1}) != len(edges):

@@ -209,7 +209,9 @@ def probes_and_values(session: Session, rows: Sequence[Row]) -> list[tuple[int, 
 
 
 def _probe_and_value(session: Session, row: Row) -> tuple[int, Any]:
-    problem, unit = session.problem, session.problem.about.unit
+    """Return the probe and the value of a row; raise if its unit or its name contradicts the session."""
+    problem = session.problem
+    unit = problem.about.unit
     if row.unit not in ("", unit):
         known = f"measures in {unit!r}" if unit else "has no unit"
         raise SessionError(

@@ -71,7 +71,8 @@ class CommandTimer(Programs):
         timeout: float | None = None,
     ) -> None:
         super().__init__(timeout)
-        self.commands, self.prepare = commands, prepare
+        self.commands = commands
+        self.prepare = prepare
 
     def time(self, name: str) -> float:
         """Return the seconds that this command takes."""

@@ -34,7 +34,7 @@ _IMPORTABLE = (
 
 
 class TerminatedError(KeyboardInterrupt):
-    """The process was asked to end (SIGTERM): there is no time to wait for what is under way."""
+    """The process was asked to end (SIGTERM): there is no time to wait for open measurements."""
 
 
 @contextlib.contextmanager
@@ -68,7 +68,9 @@ class Workers:
         timeout: float | None = None,
         end: Callable[[], object] = lambda: None,
     ) -> None:
-        self._measure, self._timeout, self._end = measure, timeout, end
+        self._measure = measure
+        self._timeout = timeout
+        self._end = end
         self._open: set[Future[Use]] = set()
 
     def begin(self, request: Request) -> Future[Use]:
@@ -212,7 +214,8 @@ class _Processes:
             ForkingPickler.dumps(function)
         except Exception as error:  # pickle raises whatever the object raises
             raise ParameterError(f"{_IMPORTABLE}; got {function!r} ({error})", field="executor") from None
-        self._function, self._timeout = function, timeout
+        self._function = function
+        self._timeout = timeout
         self._pools: list[ProcessPoolExecutor] = []
         self._free: queue.SimpleQueue[ProcessPoolExecutor | None] = queue.SimpleQueue()
         for _ in range(n):

@@ -183,8 +183,8 @@ def _looks(
 def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Reading]:
     """Yield all readings with their scales.
 
-    For readings with a given covariance the record has the values freed of what they share (`whiten_use`), so
-    that their scale is 1. Where the noise is unknown, only the first reading of a use is apart.
+    Readings with a given covariance are recorded as whitened values (`whiten_use`), whose scale is 1. If the
+    noise is unknown, only the first reading of a use is apart.
     """
     known = problem.noise_scale if problem.knows_noise else None
     scales = [None] * problem.n_readings if known is None else known.tolist()

@@ -60,8 +60,9 @@ class Check:
 
     @property
     def noise_text(self) -> str:
-        """What is known of the noise, and what the guarantee makes of it."""
-        problem, unit = self.loaded.problem, self.loaded.problem.about.unit
+        """A sentence on the noise: bounded, unknown or stated, and what the guarantee assumes."""
+        problem = self.loaded.problem
+        unit = problem.about.unit
         if problem.bounds is not None:
             low, high = value(float(problem.bounds.min())), value(float(problem.bounds.max()), unit)
             return f"Every value is between {low} and {high}: nothing is assumed about the noise."
@@ -72,7 +73,7 @@ class Check:
 
     @property
     def missing(self) -> str:
-        """What a forecast needs and the file does not have; empty if there is one."""
+        """What the file lacks for a forecast, in words; empty if there is a forecast."""
         if self.forecast is not None:
             return ""
         if self.loaded.limited:
@@ -95,8 +96,10 @@ class Check:
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
-        problem, roles = self.loaded.problem, self.arms_by_role
-        noise, found = problem.noise_scale, self.forecast
+        problem = self.loaded.problem
+        noise = problem.noise_scale
+        roles = self.arms_by_role
+        found = self.forecast
         fields = ("median", "low", "high", "confident", "shares")
         return {
             "title": self.loaded.title,
@@ -180,8 +183,10 @@ def with_limits(loaded: Truth, low: float | None, high: float | None) -> Truth:
         return loaded
     if loaded.problem.probes is not None:
         raise ParameterError("limits of readings of probes are rows of the file: low and high", field="low")
-    problem, spread, past = loaded.problem, loaded.spread, loaded.past
+    problem = loaded.problem
     problem = problem.with_noise(*scale_and_bounds(None, low, high, problem.arm_names))
+    spread = loaded.spread
+    past = loaded.past
     if loaded.guess is not None and spread is not None and spread.any() and problem.arms_alone:
         past = Past.from_guess(problem, loaded.guess, spread)
     return replace(loaded, problem=problem, past=past)

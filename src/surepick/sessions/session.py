@@ -84,7 +84,8 @@ class Session:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.journal = Journal(store, name, oracle=oracle, read_only=read_only, clock=clock)
-        self.store, self.name = self.journal.store, name
+        self.store = self.journal.store
+        self.name = name
         self._is_read_only = read_only
 
     @classmethod
@@ -307,12 +308,12 @@ class Session:
         self._commit(lambda state: commands.plan_added(state, name, plan, arms))
 
     def final_batch(self, n: int | None = None, *, gaussian: bool = False) -> None:
-        """Make the next n measurements the last: one batch, and a test of what leads then.
+        """Make the next n measurements the last: one batch, and a test of the leader.
 
-        What the open batch still waits for is among them. The session ends with an answer if its risk is at
-        most delta, else with the plans that remain. Without `n` it is the rest of the budget. `gaussian` says
-        that the noise is Gaussian, under which the test proves more. When you call it may depend on
-        everything that the policy has used; not on values that wait for a later batch.
+        The missing measurements of the open batch are among them. The session ends with an answer if its
+        risk is at most delta, else with the plans that remain. Without `n` it is the rest of the budget.
+        `gaussian` says that the noise is Gaussian, under which the test proves more. Your decision to call it
+        may depend on everything that the policy has used; not on values that wait for a later batch.
         """
         self._commit(lambda state: commands.final_batch(state, n, gaussian=gaussian))
 
@@ -342,23 +343,23 @@ class Session:
     ) -> Session:
         """Begin another session with the values of this one as prior data, and close this one.
 
-        For what a session cannot change: another problem (plans, noise), delta, epsilon or policy, or means
-        that have changed. The values count as at most 20 measurements of each arm and never as evidence, so
-        the new session has a guarantee of its own. Its name is this one's with the next free number. `prior`
-        is for arms without values here.
+        Use it for a change that a session does not allow: another problem (plans, noise), delta, epsilon or
+        policy, or when the means have changed. The values count as at most 20 measurements of each arm and
+        never as evidence, so the new session has a guarantee of its own. Its name is this one's with the next
+        free number. `prior` is for arms without values here.
         """
         if not str(reason).strip():
             raise ParameterError("say why: a successor has a reason", field="reason")
         if name in self.store.names():
             raise ParameterError(f"there is a session named {name!r} already; choose another", field="name")
         with self.journal.held() as state:
-            setup, n_measured = state.setup, state.n_measurements
+            setup = state.setup
+            n_measured = state.n_measurements
             if policy is None and incumbent is None:
                 before: Any = setup.policy
                 changes = {"delta": delta, "epsilon": epsilon}
-                chosen: Policy = replace(
-                    before, **{name: to for name, to in changes.items() if to is not None}
-                )
+                given = {setting: to for setting, to in changes.items() if to is not None}
+                chosen: Policy = replace(before, **given)
             else:
                 chosen = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
             about = setup.problem if problem is None else problem
@@ -428,7 +429,9 @@ class Session:
         While it runs its `state` is RUNNING and its `plan` None; `leader` is the plan that looks best.
         """
         with self.journal.held() as state:
-            problem, evidence, standing = state.estimated_problem, state.evidence, state.standing()
+            problem = state.estimated_problem
+            evidence = state.evidence
+            standing = state.standing()
             lead = standing.leader if state.plan is None else state.plan
             outcome = Outcome(
                 plan=state.plan,
@@ -478,11 +481,12 @@ class Session:
         return self.journal.events(after=after)
 
     def measurements(self, last: int | None = None) -> Iterator[Measurement]:
-        """Yield everything that was recorded, in its order; what was removed is marked.
+        """Yield every recorded measurement in order; removed ones are marked.
 
         With `last`, only the last so many uses, at most 64: then the end of the log is read alone.
         """
-        state, after = self.state(), 0
+        state = self.state()
+        after = 0
         if last is not None and len(state.recent_values) >= last:
             first = self.store.find(self.name, recorded_key(state.recent_values[-last]))
             after = 0 if first is None else first.position - 1
@@ -490,7 +494,7 @@ class Session:
             yield from measurements_in(event, state)
 
     def certificate(self) -> Certificate:
-        """Return what the session found and what it rests on, to be checked with `verify`."""
+        """Return the session's answer with its proof, which `verify` checks."""
         with self.journal.held() as state:
             if not state.is_over:
                 raise SessionError(
@@ -551,7 +555,8 @@ class Session:
         """
         shell = sys.modules.get("IPython")
         current = None if shell is None else shell.get_ipython()
-        handle, shown = None, ""
+        handle = None
+        shown = ""
         if current is not None and type(current).__name__ != "TerminalInteractiveShell":
             from IPython.display import display
 

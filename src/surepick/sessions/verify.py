@@ -105,7 +105,9 @@ class Replay:
     first: Event
 
     def __init__(self, name: str, head: Head, oracle: Best | OracleProblem | None) -> None:
-        self.name, self.head, self.oracle = name, head, oracle
+        self.name = name
+        self.head = head
+        self.oracle = oracle
         self.last: Event | None = None
         self.ends: list[Event] = []
         self.all: list[Event] = []  # where the plans are known by a function

@@ -15,7 +15,7 @@ from surepick.simulation.outcome import Outcome, State
 
 @dataclass(frozen=True)
 class Comparison:
-    """What many runs of one policy on one problem showed.
+    """The results of many runs of one policy on one problem.
 
     An error is a confident answer whose plan is worse than the best by more than the policy's epsilon. Runs
     cut off by the budget are counted, and their measurements are part of the mean: it is then a lower bound.

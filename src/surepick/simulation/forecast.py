@@ -91,7 +91,7 @@ class Rehearsals:
         width = half_widths(spread, problem.arm_names)
         rng = np.random.default_rng(seed)
         worlds = [centre + width * rng.uniform(-1.0, 1.0, len(centre)) for _ in range(rehearsals)]
-        if problem.mean_bounds is not None:  # what is known holds in every world
+        if problem.mean_bounds is not None:  # known bounds of the means hold in every world
             worlds = [np.clip(means, *problem.mean_bounds.T) for means in worlds]
         scale = problem.noise_scale if noise is None else per_arm("noise", noise, problem.arm_names)
         if scale is None:
@@ -126,9 +126,9 @@ class Rehearsals:
         return Forecast(median, low, high, float(np.isfinite(ended).mean()), named, ended)
 
     def stake(self, problem: AnyProblem) -> float:
-        """Return what choosing well is worth in the median world: the best plan less the average one.
+        """Return the gain from choosing well in the median world: the best plan less the average one.
 
-        Where plans cannot be listed, half of the difference between the best and the worst.
+        If plans cannot be listed, it is half of the difference between the best and the worst.
         """
         if problem.is_listed:
             values = (np.asarray(problem.oriented @ means) for means in self.worlds)

@@ -119,7 +119,8 @@ class Look:
 
         For a probe with several readings it is the last reading.
         """
-        session, state = self.session, self.state
+        session = self.session
+        state = self.state
         left = (place for place in reversed(state.recent_values) if place not in state.streams.removed)
         place = next(left, None)
         event = None if place is None else session.store.find(session.name, recorded_key(place))
@@ -130,7 +131,8 @@ class Look:
 
     def ended(self) -> tuple[float, str] | None:
         """Return when the session ended, and the reason that was given."""
-        session, state = self.session, self.state
+        session = self.session
+        state = self.state
         event = session.store.find(session.name, state.end_key) if state.is_over else None
         return None if event is None else (event.time, str(json.loads(event.body).get("reason") or ""))
 

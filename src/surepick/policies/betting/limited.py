@@ -53,7 +53,7 @@ class Limited(BettingPolicy, OwnQuestion):
     """The best plan whose load is at most `at_most`, up to `tolerance`; or none, if every plan has more.
 
     `loads` has the load of each plan in terms of arms, (n_plans, n_arms); `Limited.of` makes it from names.
-    Where no plan keeps the limit, the run ends confident without a plan.
+    If no plan keeps the limit, the run ends confident without a plan.
 
     >>> import surepick as sp
     >>> problem = sp.Problem(
@@ -98,17 +98,17 @@ class Limited(BettingPolicy, OwnQuestion):
 
     @property
     def goal(self) -> str:
-        """What an answer is, unless it is wrong."""
+        """The plan that is sought, in words."""
         near = f"within {self.epsilon:g} of " if self.epsilon else ""
         limit = f"a load of at most {self.at_most:g}, up to {self.tolerance:g}"
         return f"{near}the best plan with {limit}, or none if every plan has more"
 
     def question(self, problem: AnyProblem) -> str:
-        """Return what is to be found out."""
+        """Return the question of a session in one sentence."""
         return f"Which of {problem.n_plans} plans with a load of at most {self.at_most:g} is best?"
 
     def claim(self, problem: AnyProblem, standing: Standing) -> str:
-        """Return what an answer says."""
+        """Return the statement that an answer proves, in words."""
         if standing.remaining == ():
             return (
                 f"No plan keeps the limit: all {problem.n_plans} have a load of more than {self.at_most:g}."
@@ -119,8 +119,9 @@ class Limited(BettingPolicy, OwnQuestion):
         return f"{kept}; no plan with a load of at most {self.at_most:g} is {better}."
 
     def is_right(self, problem: Problem, means: FloatArray, plan: int | None) -> bool:
-        """Return whether this answer is right by these true means; None is that no plan will do."""
-        values, loads = problem.sign * problem.values(means), np.array(self.loads) @ means
+        """Return whether this answer is right under these means; None says that no plan keeps the limit."""
+        values = problem.sign * problem.values(means)
+        loads = np.array(self.loads) @ means
         keeps = loads <= self.at_most
         if plan is None:
             return not keeps.any()
@@ -147,14 +148,19 @@ class BestWithinLimit(WithinFew):
 
     def __init__(self, problem: Problem, policy: Limited) -> None:
         n = problem.n_plans
-        self._loads, self._limit = np.array(policy.loads), policy.at_most
+        self._loads = np.array(policy.loads)
+        self._limit = policy.at_most
         super().__init__(problem.oriented, policy.delta, policy.epsilon)
-        self.tolerance, self.smallest = policy.tolerance, policy.epsilon / 2
+        self.tolerance = policy.tolerance
+        self.smallest = policy.epsilon / 2
         self.wealth.log_cash = math.log1p(-2 * PART)
         self.wealth.account(BREAK, n, len(SIZES)).stake(math.log(PART) + TILT)
         self.wealth.account(KEEP, n, len(SIZES))
         self.keep_cash = math.log(PART)  # half of it goes to each plan that leads for the first time
-        self.pair_peak, self.keep_peak, self.break_peak = np.zeros((n, n)), np.zeros(n), np.zeros(n)
+        # the largest log wealth so far, by leader and rival, that each plan keeps the limit, or breaks it
+        self.pair_peak = np.zeros((n, n))
+        self.keep_peak = np.zeros(n)
+        self.break_peak = np.zeros(n)
 
     def bind(self, readings: Readings, parts: PlanParts) -> None:
         """Take the plans and their slacks."""
@@ -165,7 +171,10 @@ class BestWithinLimit(WithinFew):
         self.slack = Contrasts(rows[:-1] - rows[-1], constant=self._limit)
 
     def first_contrasts(self, most: int) -> tuple[FloatArray, Contrasts]:
-        """Return what the first batch is designed for, and must show: differences of values, and slacks."""
+        """Return the contrasts that the first batch is designed for, and those it must show.
+
+        Both are differences of values, and the slacks.
+        """
         some, contrasts = super().first_contrasts(most)
         is_measured = np.abs(self.slack.rows).max(axis=1) > 0
         slack = self.slack.rows[is_measured]
@@ -177,7 +186,7 @@ class BestWithinLimit(WithinFew):
         value = np.where(slack >= 0, self.values(estimates), -np.inf)
         self.leader = int(np.argmax(value if (slack >= 0).any() else slack))
 
-    # what is proved
+    # evidence
 
     def evidence(self, leader: Any) -> FloatArray:
         """Return the log evidence against each plan as a rival of this leader: worse, or breaks the limit."""
@@ -194,18 +203,23 @@ class BestWithinLimit(WithinFew):
         return self._wealths()[0][leader]
 
     def _wealths(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the log wealth of all pairs, of keeping and of breaking the limit, each with the cash."""
-        n, cash = self.n_plans, self.wealth.log_cash
-        found = self.wealth.accounts.get(COMMON)
-        keep, breaks = (log_sum_exp(self.account(name).components) for name in (KEEP, BREAK))
-        broken = np.logaddexp(cash, breaks)
+        """Return the log wealth of each pair, that each plan keeps the limit, and that each plan breaks it.
+
+        All include the cash. A plan is no rival if it is worse than the leader or breaks the limit. So a pair
+        (leader, rival) has the bets on both.
+        """
+        n = self.n_plans
+        cash = self.wealth.log_cash
+        keep = np.logaddexp(cash, self.keep_cash)
+        keep = np.logaddexp(keep, log_sum_exp(self.account(KEEP).components))
+        broken = np.logaddexp(cash, log_sum_exp(self.account(BREAK).components))
         pairs = np.tile(broken, (n, 1))
-        if found is not None:
-            pairs = np.logaddexp(pairs, log_sum_exp(found.components).reshape(n, n))
-        return pairs, np.logaddexp(np.logaddexp(cash, self.keep_cash), keep), broken
+        if (common := self.wealth.accounts.get(COMMON)) is not None:
+            pairs = np.logaddexp(pairs, log_sum_exp(common.components).reshape(n, n))
+        return pairs, keep, broken
 
     def count(self, bets: list[Any]) -> None:
-        """Update what is proved."""
+        """Update the largest wealths so far, which are the evidence."""
         del bets
         pairs, keep, broken = self._wealths()
         self.pair_peak = np.maximum(self.pair_peak, pairs)
@@ -227,7 +241,7 @@ class BestWithinLimit(WithinFew):
         return None if self.none_keeps else self.leader
 
     def proves(self, plan: Answer | None) -> bool:
-        """Return whether this answer is proved, up to rounding; None is that no plan keeps the limit."""
+        """Return whether this answer is proved, up to rounding; None says that no plan keeps the limit."""
         if plan is None:
             return bool(self.break_peak.min() >= self.wealth.threshold * (1.0 - TOLERANCE))
         return super().proves(plan)
@@ -236,28 +250,34 @@ class BestWithinLimit(WithinFew):
         """Return the plans that are proved as answers."""
         return [i for i in range(self.n_plans) if self.answer_evidence(i) >= self.wealth.threshold]
 
-    # what is measured and bet
+    # design and bets
 
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
-        """Return what the leader needs: that it keeps the limit, and each rival is worse or breaks it."""
-        leader, slack, gap = self.leader, self.slack, estimates.gap(self.slack)
+        """Return the contrasts to show: the leader keeps the limit, and each rival is worse or breaks it.
+
+        If no plan looks as if it kept the limit, they are that every plan breaks it.
+        """
+        leader, slack = self.leader, self.slack
+        room = estimates.gap(slack)  # limit - load of each plan
         pairs, keep, broken = self._wealths()
-        if gap[leader] + self.tolerance / 2 < 0:  # no plan looks as if it kept the limit
-            rivals = np.flatnonzero(self.break_peak < self.wealth.threshold)
-            rows, constant = -slack.rows[rivals], -slack.constant[rivals]
-            wealth, shift = broken[rivals], np.zeros(len(rivals))
-        else:
-            others = rivals[rivals != leader]
-            worse, breaking = self.from_leader(others), slack.take(others)
-            effect = (estimates.gap(worse) + self.epsilon) / estimates.unit(worse)
-            breaks = -gap[others] / estimates.unit(breaking) > effect
-            rows = np.where(breaks[:, None], -breaking.rows, worse.rows)
-            constant = np.where(breaks, -breaking.constant, worse.constant)
-            rivals, wealth = np.append(others, leader), np.append(pairs[leader, others], keep[leader])
-            rows = np.vstack([rows, slack.rows[leader]])
-            constant = np.append(constant, slack.constant[leader])
-            shift = np.append(np.where(breaks, 0.0, self.epsilon), self.tolerance)
-        return self.aim(estimates, rivals, Contrasts(rows, constant=constant), wealth, shift)
+        if room[leader] + self.tolerance / 2 < 0:
+            unproved = np.flatnonzero(self.break_peak < self.wealth.threshold)
+            breaking = Contrasts(-slack.rows[unproved], constant=-slack.constant[unproved])
+            return self.aim(estimates, unproved, breaking, broken[unproved], np.zeros(len(unproved)))
+        others = rivals[rivals != leader]
+        worse = self.from_leader(others)
+        kept = slack.take(others)
+        # for each rival the contrast that takes fewer measurements: the larger effect in its own noise
+        worse_effect = (estimates.gap(worse) + self.epsilon) / estimates.unit(worse)
+        breaks = -room[others] / estimates.unit(kept) > worse_effect
+        rows = np.where(breaks[:, None], -kept.rows, worse.rows)
+        constant = np.where(breaks, -kept.constant, worse.constant)
+        contrasts = Contrasts(
+            np.vstack([rows, slack.rows[leader]]), constant=np.append(constant, slack.constant[leader])
+        )
+        wealth = np.append(pairs[leader, others], keep[leader])
+        shift = np.append(np.where(breaks, 0.0, self.epsilon), self.tolerance)
+        return self.aim(estimates, np.append(others, leader), contrasts, wealth, shift)
 
     def follow(self, decision: Decision, estimates: Estimates) -> None:
         """Take on the leader, and stake on all pairs and, the first time, that the leader keeps the limit."""
@@ -269,7 +289,8 @@ class BestWithinLimit(WithinFew):
 
     def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
         """Bet on all pairs, that each plan keeps the limit up to the tolerance, and that it breaks it."""
-        every, sizes = np.arange(self.n_plans), np.tile(self.tolerance * SIZES, (self.n_plans, 1))
+        every = np.arange(self.n_plans)
+        sizes = np.tile(self.tolerance * SIZES, (self.n_plans, 1))
         breaking = Contrasts(-self.slack.rows, constant=-self.slack.constant)
         return [
             *super().bets(decision, estimates),

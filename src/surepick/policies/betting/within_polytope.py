@@ -51,7 +51,7 @@ _ROOM = 1e-9  # nats above the threshold that a proof asks for
 
 @dataclass(eq=False)
 class Series:
-    """A stake, and what it bets in all batches since: rate g has brought exp(g L(b) - g^2 Q(b) / 2)."""
+    """A stake that bets in all batches since it began: its rate g has grown by exp(g L(b) - g^2 Q(b) / 2)."""
 
     log_stakes: FloatArray  # (n_rates,)
     rates: FloatArray  # (n_rates,)
@@ -83,7 +83,9 @@ class Batches:
         return np.asarray(weights @ self.leaders[series.begun :] / weights.sum())
 
     def inequality(self, series: Series, epsilon: float, target: float, log_cash: float) -> Inequality:
-        """Return what is to be shown of every plan, with L / H and Q / H^2 in place of L and Q, H = sum h.
+        """Return the claim about every plan that makes the average of this series the answer.
+
+        It has L / H and Q / H^2 in place of L and Q, where H = sum h.
 
         L / H = sum h/H ((x - b).m + epsilon), rounded down, and Q / H^2 = sum (h/H)^2 v.(x - b)^2.
         """
@@ -114,7 +116,7 @@ class LeaderBet:
 
 @dataclass(eq=False)
 class PlanTest:
-    """A final batch: the plan and the least wealth against all plans, fixed before, and what it shows."""
+    """The test of a final batch. The plan and the least wealth against all plans are fixed before it."""
 
     plan: FloatArray  # (n_arms,) in units of the form
     log_wealth: float
@@ -142,7 +144,9 @@ class WithinPolytope(Question):
     KINDS: ClassVar[tuple[type, ...]] = (Batches, PlanTest, Series)
     learns_variance = False
     pace = Pace(smoothing=8.0, batch_share=0.15, need_share=1.0, renewal=0.15, uses_all=True)
-    first_stake, stake_share, restake = 0.5, 0.4, 1.5  # of the cash; growth of measurements between stakes
+    first_stake = 0.5  # of the cash
+    stake_share = 0.4  # of the cash, for every later series
+    restake = 1.5  # growth of the number of measurements between stakes
     ready = 1.8  # standard errors that the leader is ahead of all rivals, with epsilon, before a stake
 
     def __init__(self, problem: Polytope, delta: float, epsilon: float) -> None:
@@ -166,7 +170,7 @@ class WithinPolytope(Question):
         self.tested: PlanTest | None = None
         self._risk: float | None = None  # cached by `standing`; None when it has to be computed
 
-    # what is compared
+    # contrasts
 
     @property
     def n_plans(self) -> int:
@@ -185,7 +189,7 @@ class WithinPolytope(Question):
         return self._scale * means, np.asarray(self._scale**2 * np.where(self._relevant, variance, 0.0))
 
     def choose(self, estimates: Estimates) -> None:
-        """Let the vertex lead that looks best, and look for its rivals; they only guide what is measured."""
+        """Make the vertex that looks best the leader, and find rivals, which only guide the measurements."""
         if self.is_answered or (self.tested is not None and self.tested.means is not None):
             return
         self._risk = None
@@ -304,7 +308,7 @@ class WithinPolytope(Question):
         self.batches.add(bet.leader, float(uses @ self._readings.costs), means, variance)
         self._look_for_proof()
 
-    # what is proved
+    # proofs
 
     def _inequality(self, k: int) -> Inequality:
         """Return the claim about every plan that makes the average of this series the answer."""

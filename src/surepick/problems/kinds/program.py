@@ -1,8 +1,8 @@
 """Production, portfolios, and other linear and integer programs: their objective must be measured.
 
 The arms are the coefficients of the objective, one per variable. Programs are solved by HiGHS, through SciPy,
-to proven optimality, or refused when time is up: a small program can keep HiGHS busy for hours. One gets
-`SECONDS`; inside `solving_within` all get what is said there, together.
+to proven optimality, or refused when time is up: a small program can keep HiGHS busy for hours. Each program
+has `SECONDS`; all programs inside `solving_within` together have the time that is given there.
 """
 
 from __future__ import annotations
@@ -218,7 +218,8 @@ def least_plan(program: Program, weights: FloatArray) -> FloatArray:
         raise ProblemError(why)
     rounded = np.where(program.whole, np.round(answer.x), answer.x)
     plan: FloatArray = np.clip(rounded, program.lower, program.upper) + 0.0
-    activity, size = program.matrix @ plan, np.abs(program.matrix) @ np.abs(plan) + 1.0
+    activity = program.matrix @ plan
+    size = np.abs(program.matrix) @ np.abs(plan) + 1.0
     missed = np.maximum(program.row_lower - activity, activity - program.row_upper) / size
     if missed.max(initial=0.0) > FEASIBLE:
         raise ProblemError(
@@ -232,7 +233,8 @@ def _least_within(
     program: Program, costs: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> FloatArray | None:
     """Return a least plan within tighter bounds, None where they leave no plan."""
-    low, high = np.maximum(program.lower, np.ceil(lower)), np.minimum(program.upper, np.floor(upper))
+    low = np.maximum(program.lower, np.ceil(lower))
+    high = np.minimum(program.upper, np.floor(upper))
     tighter = replace(program, lower=low, upper=high)
     if (low > high).any() or _least(tighter, 0 * costs).status == _INFEASIBLE:
         return None
