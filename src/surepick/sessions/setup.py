@@ -63,7 +63,7 @@ class Setup:
         )
 
     def question(self) -> Body:
-        """Return the settings on which decisions depend, as JSON values: no name, lease or text for display."""
+        """Return the settings on which decisions depend, as JSON: no name, lease or text for display."""
         return {
             "problem": codec.problem_to_json(self.problem),
             "policy": codec.policy_to_json(self.policy),
