@@ -145,10 +145,12 @@ def _none(state: SessionState) -> str:
 
 
 def _checker(state: SessionState) -> str:
-    """Return the command of the independent checker, where it covers the session."""
+    """Return the command of the independent checker, or "" for a session that it does not cover."""
     problem, policy = state.problem, state.setup.policy
     is_vertex = isinstance(problem, Polytope) and policy.epsilon == 0
-    return CHECKER if policy.name in COVERED and (problem.is_listed or is_vertex) else ""
+    is_covered = policy.name in COVERED and (problem.is_listed or is_vertex)
+    is_answered = state.status is State.CONFIDENT  # it does not check which plans a spent budget leaves
+    return CHECKER if is_covered and is_answered else ""
 
 
 def guarantee_of(state: SessionState) -> Guarantee:
