@@ -72,3 +72,25 @@ def test_what_the_arena_s_page_says_of_a_stop_without_a_proof_is_in_its_table():
     assert [row["proof"] for row in pair] == ["no", "yes"]
     few, many = (f"{float(row['measurements']):,.0f}" for row in pair)
     assert f"({few} against {many})" in words("docs/benchmarks.md")
+
+
+def test_the_first_table_of_the_benchmarks_is_that_of_the_studies():
+    transport = {row["method"]: row["x limit"] for row in rows("transport.md", "### Transports")}
+    knapsacks = [
+        {row["method"]: row["x limit"] for row in rows("knapsack.md", f"### Knapsacks of {d} items")}
+        for d in (5, 7, 9)
+    ]
+    page = words("docs/benchmarks.md").replace("**", "")
+    for method in ("BetGapE", "CombGapE (proved)", "CombGapE", "Peace", "RAGE"):
+        multiples = " / ".join(f"{float(of[method]):,g}" for of in knapsacks)
+        assert f"| {transport[method].replace('≥', 'at least')} | {multiples} |" in page
+
+
+def test_the_wrong_answers_of_each_radius_are_those_of_its_study():
+    two, three = (
+        {row["method"]: row["wrong"].split()[0] for row in rows("radii.md", heading)}
+        for heading in ("### Two arms, gap .02", "### Three arms, gap .05")
+    )
+    page = words("docs/guarantees.md").replace("**", "").replace(", more than the 100 allowed", "")
+    for radius in ("published", "heuristic", "normal-mixture", "kaufmann-koolen"):
+        assert f"| {radius} | {two[radius]} | {three[radius]} |" in page
