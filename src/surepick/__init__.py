@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from surepick import problems as problems
     from surepick import simulation as simulation
     from surepick.core.oracle_problem import OracleProblem as OracleProblem
-    from surepick.core.polytope import Polytope as Polytope
+    from surepick.core.polytopes.polytope import Polytope as Polytope
     from surepick.core.probes import Probe as Probe
     from surepick.core.problem import Problem as Problem
     from surepick.errors import SurepickError as SurepickError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # By module, loaded on first use, so that `import surepick` and `surepick --help` stay fast.
 _OFFERED = {
     "core.oracle_problem": "OracleProblem",
-    "core.polytope": "Polytope",
+    "core.polytopes.polytope": "Polytope",
     "core.probes": "Probe",
     "core.problem": "Problem",
     "errors": "SurepickError",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from polytopes import all_vertices, inequality_about, transport
-from surepick.core.proofs import Cut, Node, is_covered, system_of, tight_bounds
+from surepick.core.polytopes.proofs import Cut, Node, is_covered, system_of, tight_bounds
 
 SMALL = sp.Polytope(
     A_ub=[[0.4, 0.8, 0.3, 0.6], [0.7, 0.2, 0.5, 0.9]], b_ub=[0.8, 0.9], upper=1.0, noise=1, goal="largest"

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import surepick as sp
 from polytopes import transport, transport_rows
-from surepick.core.polytope import polytope_from
+from surepick.core.polytopes.polytope import polytope_from
 from surepick.policies.polytopes.simplex import SOLVED, Simplex
 from surepick.simulation import Gaussian
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import surepick as sp
 from polytopes import all_vertices
-from surepick.core.proofs import objections, vertex_proof
+from surepick.core.polytopes.proofs import objections, vertex_proof
 
 
 def small_polytope(seed):

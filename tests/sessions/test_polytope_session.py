@@ -8,7 +8,7 @@ import pytest
 
 import surepick as sp
 from session_tools import answer, gaussian, holds
-from surepick.core.proofs import objections
+from surepick.core.polytopes.proofs import objections
 from surepick.core.run import Measure
 from surepick.problems import Past
 from surepick.sessions.codec import problem_from_json, problem_to_json

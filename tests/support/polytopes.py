@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 import surepick as sp
-from surepick.core.proofs import Inequality
+from surepick.core.polytopes.proofs import Inequality
 from surepick.experiments.instances import product_mix, rectangle
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best_vertex import BestVertex

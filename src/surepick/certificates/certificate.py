@@ -68,7 +68,7 @@ class Certificate:
     final_batch: int | None = None  # measurements after which it was to end, if it was called
     added: tuple[str, ...] | None = None  # plans that were added while it ran
     past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
-    proof: Mapping[str, Any] | None = None  # what `core/proofs.py` checks by arithmetic alone
+    proof: Mapping[str, Any] | None = None  # what `core/polytopes/proofs.py` checks by arithmetic alone
 
     @property
     def trusted(self) -> bool:

@@ -11,7 +11,7 @@ from surepick.core.arrays import FloatArray, as_dense
 from surepick.core.evidence import Evidence, estimates
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.run import Answer, Standing
 from surepick.core.wording import shortened
 

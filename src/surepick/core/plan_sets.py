@@ -21,10 +21,10 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
+from surepick.core.polytopes.standard_form import ROUNDING
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
-from surepick.core.standard_form import ROUNDING
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 

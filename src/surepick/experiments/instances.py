@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surepick.core.arrays import FloatArray
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.errors import ParameterError, suggestion
 from surepick.limits.limit import limit

@@ -44,7 +44,7 @@ import numpy as np
 from surepick.core.arrays import BoolArray, FloatArray, Numbers, as_dense
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import check_delta, check_epsilon, known_deviation
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.probes import Probes
 from surepick.core.problem import Problem
 from surepick.design.allocation import TIGHTEST

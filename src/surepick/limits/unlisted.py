@@ -29,9 +29,9 @@ from surepick.core.arrays import BoolArray, FloatArray, divided
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import Branch, FindPlay, PlanSet, plan_set, play_finder, spanned
 from surepick.core.policy import known_deviation
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
+from surepick.core.polytopes.standard_form import BASIC
 from surepick.core.run import Answer
-from surepick.core.standard_form import BASIC
 from surepick.design.allocation import Allocation, optimal_allocation
 from surepick.design.play_allocation import PlayAllocation, covering_plays, play_allocation
 from surepick.errors import ProblemError

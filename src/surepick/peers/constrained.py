@@ -40,7 +40,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.run import Answer, Standing
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError

@@ -10,7 +10,7 @@ import numpy as np
 from surepick.core.guarantee import SUB_GAUSSIAN, Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy, check_delta, check_epsilon
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.errors import ParameterError, ProblemError
 from surepick.policies.gap import radius as radii
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, Goal, Known, Numbers, PerArm, is_smallest, vector
 from surepick.core.oracle_problem import AnyProblem, BestWithin, OracleProblem
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.probes import ARMS, GivenProbes
 from surepick.core.wording import in_short
 from surepick.errors import FileError, ProblemError, suggestion, unexpected

@@ -9,7 +9,7 @@ from surepick.certificates.certificate import Certificate
 from surepick.core.answers import also_good, among, amounts, called, named, value_of
 from surepick.core.guarantee import Guarantee
 from surepick.core.policy import OwnQuestion
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.noise.check import could_have_seen
 from surepick.policies.betting.challenge import Challenge

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from surepick.certificates.certificate import as_certificate
-from surepick.core import proofs
 from surepick.core.guarantee import Doubt, Guarantee
 from surepick.core.oracle_problem import Best, OracleProblem, absent
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes import proofs
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.wording import how_many
 from surepick.errors import DamageError, MissingFunctionError, SurepickError
 from surepick.sessions import codec

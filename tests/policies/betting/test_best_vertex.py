@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import surepick as sp
 from common import answers_wrongly, errs_more_often_than, measured, refuses
 from polytopes import PeekingPolicy, all_vertices, assignment, transport
-from surepick.core.proofs import objections
+from surepick.core.polytopes.proofs import objections
 from surepick.inference.wealth import EMPTY
 from surepick.policies.polytopes.edges import Vertices
 from surepick.simulation import Gaussian

@@ -11,7 +11,7 @@ import pytest
 import surepick as sp
 from common import errs_more_often_than, measured
 from polytopes import KINDS, run_of
-from surepick.core.proofs import objections
+from surepick.core.polytopes.proofs import objections
 from surepick.core.run import Measure, Stop
 from surepick.policies.betting.best_vertex import BestVertex
 from surepick.policies.betting.within_polytope import PlanTest, WithinPolytope

@@ -8,7 +8,7 @@ import pytest
 import surepick as sp
 from common import answers_wrongly, errs_more_often_than, measured
 from polytopes import KINDS, PeekingPolicy, transport
-from surepick.core.proofs import objections
+from surepick.core.polytopes.proofs import objections
 from surepick.core.run import Measure
 from surepick.simulation import Gaussian, State
 

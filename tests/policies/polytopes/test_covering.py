@@ -5,7 +5,7 @@ import pytest
 
 import surepick as sp
 from polytopes import inequality_about, transport
-from surepick.core.proofs import is_covered, system_of
+from surepick.core.polytopes.proofs import is_covered, system_of
 from surepick.policies.polytopes.covering import ALIVE, COVERED, UNKNOWN, cover
 from surepick.policies.polytopes.edges import Vertices
 

@@ -5,7 +5,7 @@ an edge that improves. Row k of a basis's account bets against "edge k improves"
 (`surepick.inference`) Bad(theta) are the bases whose vertex is not best, and the selector names for each of
 them one edge that improves. Every stake goes to all rows of an account alike, so that whichever edge the
 selector names the sum of what it holds is at most the stake. The answer is a vertex all of whose edges are
-ruled out, on one basis. `core/proofs.py` checks it by arithmetic alone.
+ruled out, on one basis. `core/polytopes/proofs.py` checks it by arithmetic alone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.polytope import Polytope
-from surepick.core.proofs import variable_names, vertex_proof
+from surepick.core.polytopes.polytope import Polytope
+from surepick.core.polytopes.proofs import variable_names, vertex_proof
+from surepick.core.polytopes.standard_form import ROUNDING
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing
-from surepick.core.standard_form import ROUNDING
 from surepick.inference.contrasts import Contrasts
 from surepick.inference.steps import are_mixtures, is_share, mixture_of, mixture_steps
 from surepick.inference.wealth import Account

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.policy import known_noise_scale
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.problem import Problem
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import Best, WithinMany

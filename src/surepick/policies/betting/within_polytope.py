@@ -9,7 +9,7 @@ If b is a best plan and the average of the leaders, weighted by h, is not within
 most a supermartingale that starts at the stake (docs/theory.md): Bad(theta) are the series whose average is
 wrong, the rows are the plans, and the selector is a best plan. The answer is the average of a series whose
 wealth, with the cash, has reached 1/delta against every plan of the polytope at one time. A search over boxes
-of plans finds that, and `core/proofs.py` checks it by arithmetic alone.
+of plans finds that, and `core/polytopes/proofs.py` checks it by arithmetic alone.
 
 Measurements are sub-Gaussian with known scales: the search needs Q, a sum over arms of known numbers.
 """
@@ -24,10 +24,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, golden_multiples
-from surepick.core.polytope import Polytope
-from surepick.core.proofs import Inequality, errors_ahead, shown
+from surepick.core.polytopes.polytope import Polytope
+from surepick.core.polytopes.proofs import Inequality, errors_ahead, shown
+from surepick.core.polytopes.standard_form import ROUNDING
 from surepick.core.run import Answer, Decision, Standing
-from surepick.core.standard_form import ROUNDING
 from surepick.design.grid import SHARE_BITS
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
 from surepick.inference.factors import SubGaussian

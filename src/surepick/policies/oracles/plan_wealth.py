@@ -31,7 +31,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
 from surepick.core.plan_sets import Branch
-from surepick.core.standard_form import ROUNDING
+from surepick.core.polytopes.standard_form import ROUNDING
 from surepick.inference.bounded import (
     CAP,
     POWERS,

@@ -1,6 +1,6 @@
 """Finds the tree of boxes that rules out every plan of a polytope at once, or a plan that is not.
 
-`core/proofs.py` says what a tree proves and checks one; the cuts of a search are made by the same function.
+`core/polytopes/proofs.py` says what a tree proves and checks one; the same function makes the cuts here.
 The search is depth first: linear programs over the box of a node with secants for Q and a tangent for the
 wealth. Their answers are guesses: what counts is what their prices prove, rounded to a few digits so that
 they are short to write down. A node that is not ruled out gets tighter bounds, by the reduced costs of these
@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.proofs import Cut, Inequality, Node, System, cut_box, halves, secants, system_of
-from surepick.core.standard_form import BASIC, StandardForm
+from surepick.core.polytopes.proofs import Cut, Inequality, Node, System, cut_box, halves, secants, system_of
+from surepick.core.polytopes.standard_form import BASIC, StandardForm
 from surepick.policies.polytopes.simplex import EMPTY, SOLVED, Simplex
 
 COVERED, ALIVE, UNKNOWN = 1, 0, -1

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
-from surepick.core.polytope import Polytope
-from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC
+from surepick.core.polytopes.polytope import Polytope
+from surepick.core.polytopes.standard_form import AT_LOWER, AT_UPPER, BASIC
 from surepick.errors import ProblemError
 from surepick.policies.polytopes.simplex import SOLVED, Simplex
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.polytope import Polytope
-from surepick.core.proofs import Inequality
+from surepick.core.polytopes.polytope import Polytope
+from surepick.core.polytopes.proofs import Inequality
 from surepick.policies.polytopes.covering import boundary
 from surepick.policies.polytopes.edges import Vertices
 

@@ -4,8 +4,8 @@
 
 It starts at a basis that is given, whose tableau is computed afresh, so that its answer is a function of the
 basis and the numbers. Nothing rests on its answers but which vertex is looked at next: bounds come from dual
-values (`core/proofs.py`) and hold for any of them. SciPy's solver takes a millisecond a call and no basis;
-one of these programs, begun near its end, takes a tenth of that.
+values (`core.polytopes.proofs`) and hold for any of them. SciPy's solver takes a millisecond a call and no
+basis; one of these programs, begun near its end, takes a tenth of that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.standard_form import AT_LOWER, AT_UPPER, BASIC, independent_columns
+from surepick.core.polytopes.standard_form import AT_LOWER, AT_UPPER, BASIC, independent_columns
 
 SOLVED, EMPTY, GAVE_UP = 0, 1, 2
 _FEASIBLE = 1e-10  # amounts are near 1

@@ -33,7 +33,7 @@ from surepick.core.arrays import (
     vector,
 )
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
 from surepick.core.wording import counted
 from surepick.errors import ProblemError, suggestion
 from surepick.problems.family import DrawOptions, Family

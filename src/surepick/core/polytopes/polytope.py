@@ -20,7 +20,7 @@ from surepick.core.arrays import (
     names_for,
 )
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.standard_form import Rows, StandardForm, as_rows, refuse_empty, standard_form
+from surepick.core.polytopes.standard_form import Rows, StandardForm, as_rows, refuse_empty, standard_form
 from surepick.core.wording import in_short, plural
 from surepick.errors import ProblemError, hinted
 

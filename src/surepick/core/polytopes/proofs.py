@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.polytope import Polytope
+from surepick.core.polytopes.polytope import Polytope
+from surepick.core.polytopes.standard_form import AT_LOWER, BASIC, ROUNDING, StandardForm, implied_bounds
 from surepick.core.run import Answer
-from surepick.core.standard_form import AT_LOWER, BASIC, ROUNDING, StandardForm, implied_bounds
 
 NATS = 1e-9  # what logarithms and exponentials may err by
 _MET = 1e-8  # how far an equation, a row or a bound may be missed; amounts are near 1

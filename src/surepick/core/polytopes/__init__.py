@@ -1,0 +1,1 @@
+"""Plans that form a polytope: the problem, its standard form with bases and edges, proofs by arithmetic."""
