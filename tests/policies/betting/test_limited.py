@@ -21,7 +21,7 @@ from surepick.sessions.verify import verify_events
 from surepick.simulation import Gaussian, UniformNoise
 from surepick.simulation.outcome import end_of
 
-DELTA, EPSILON, LIMIT, TOLERANCE, RUNS = 0.2, 2.0, 1.0, 0.5, 100
+DELTA, EPSILON, LIMIT, TOLERANCE = 0.2, 2.0, 1.0, 0.5
 N_BREAKING = 40
 # the best plan that keeps the limit just does; one is just more than epsilon worse; many are better and break
 # the limit by just more than the tolerance
@@ -68,8 +68,8 @@ def false_claims(seed, question=BestWithinLimit, factor=None):
 
 def test_false_claims_are_proved_with_probability_delta_at_most_and_controls_are_caught():
     honest, lucky, undivided = (
-        errs_more_often_than(DELTA, partial(false_claims, **how), RUNS)
-        for how in ({}, {"factor": Lucky(1.5)}, {"question": Undivided})
+        errs_more_often_than(DELTA, partial(false_claims, **how), runs)
+        for how, runs in (({}, 100), ({"factor": Lucky(1.5)}, 30), ({"question": Undivided}, 30))
     )
     assert not honest[3]
     assert lucky.all()
