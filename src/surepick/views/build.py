@@ -201,11 +201,11 @@ def _one_of(look: Look) -> tuple[tuple[str, ...], str]:
         return names, nothing
     listed = first_of([shortened(name, LONGEST_NAME) for name in names], n=len(remaining))
     if look.epsilon and not is_limited:
-        near = f"within {value(look.epsilon, look.unit)} of the best"
-        return names, f"One of {len(remaining):,} of {everything} is {near}: {listed}."
+        near = f"within {value(look.epsilon, look.unit)} of the best of {everything}"
+        return names, f"One of these {len(remaining):,} is {near}: {listed}."
     if len(remaining) == 1:
         return names, f"{best} of {everything} is {listed}."
-    return names, f"{best} is one of {len(remaining):,} of {everything}: {listed}."
+    return names, f"{best} of {everything} is one of these {len(remaining):,}: {listed}."
 
 
 def _all_plans(look: Look) -> str:
