@@ -31,13 +31,13 @@ def test_the_histories_hold_what_they_are_meant_to_hold():
         seen += Counter({kind: done.tried[kind] for kind in ("closed", "extended")})
         seen["recorded"] += len(done.recorded)
         seen += Counter(late=len(done.late), certificates=len(done.certificates), told=len(done.told))
-        seen += Counter(voided=len(done.removed), called=done.n_called, withdrawn=done.n_withdrawn)
-    wanted = "death", "no answer", "power cut", "late", "certificates", "told", "voided"
+        seen += Counter(removed=len(done.removed), called=done.n_called, released=done.n_released)
+    wanted = "death", "no answer", "power cut", "late", "certificates", "told", "removed"
     rarer = "called", "deleted", "after it was deleted", "begun again", "handed on", "added an arm"
-    unasked = "removed by number", "used and removed"
+    removals = "removed by number", "used and removed"
     readings = "readings: recorded", "readings: repeated", "readings: extra", "lost", "extra"
-    written = "closed", "extended", "recorded", "withdrawn"
-    for what in (*wanted, *rarer, *unasked, *readings, *written):
+    written = "closed", "extended", "recorded", "released"
+    for what in (*wanted, *rarer, *removals, *readings, *written):
         assert seen[what] > 0, what
 
 

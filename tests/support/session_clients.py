@@ -41,7 +41,7 @@ class Acknowledged:
     numbers: dict[float, tuple[str, str]] = field(default_factory=dict)  # told or late: token and worker
     recorded: dict[str, tuple[int, Any, int]] = field(default_factory=dict)  # by key
     extended: list[dict[str, Any]] = field(default_factory=list)
-    n_withdrawn: int = 0
+    n_released: int = 0
     removed: set[str | int] = field(default_factory=set)  # requests, and numbers of values
     added: set[str] = field(default_factory=set)  # plans
     renamed: Counter[str] = field(default_factory=Counter)
@@ -139,8 +139,8 @@ class Client:
 
     def _choose(self):
         rng, faces = self.history.rng, [self.ask] * 4 + [self.tell] * 6
-        faces += [self.withdraw, self.record, self.extend, self.look, self.close, self.import_]
-        faces += [self.void, self.void_by_number, self.rename, *self.history.rare_steps(self)]
+        faces += [self.release, self.record, self.extend, self.look, self.close, self.import_]
+        faces += [self.remove, self.remove_by_number, self.rename, *self.history.rare_steps(self)]
         if self.again:
             faces += [rng.choice(self.again)] * 2  # delivered twice
         return rng.choice(faces)
@@ -218,15 +218,15 @@ class Client:
         self._say(f"{what}, {result}")
         return "done" if result is None else result
 
-    def withdraw(self, session):
+    def release(self, session):
         if not self.held:
             return
         token = self.history.rng.choice(sorted(self.held))
         step = lambda: session.release(token, "busy", worker=self.worker)  # noqa: E731
-        if self._try("released", f"withdraw {token}", step):
+        if self._try("released", f"release {token}", step):
             probe, index = Place.parse(token)
             is_recorded = session.journal.state.streams.of[probe].is_recorded(index)  # by an extra value
-            self.done.n_withdrawn += not is_recorded
+            self.done.n_released += not is_recorded
         del self.held[token]
 
     def record(self, session):
@@ -245,7 +245,7 @@ class Client:
         deliver(session)
 
     def import_(self, session):
-        """A file with what was measured by hand: some tokens, some rows that nobody asked for."""
+        """A file with what was measured by hand: some tokens, some rows that are extra measurements."""
         rng, held = self.history.rng, sorted(self.held)[:2]
         rows = [
             Row("a row", repr(self.held[token]["value"]), token=token, worker=self.worker)
@@ -277,19 +277,19 @@ class Client:
         if self._try("extended", f"extend {wanted}", lambda: session.extend(**wanted)):
             self.done.extended.append(wanted)
 
-    def void(self, session):
+    def remove(self, session):
         """Remove a value that was told, by any worker; once, however often it is tried."""
         tokens = sorted({token for token, _ in self.done.told})
         if tokens:
-            self._void(session, self.history.rng.choice(tokens))
+            self._remove(session, self.history.rng.choice(tokens))
 
-    def void_by_number(self, session):
+    def remove_by_number(self, session):
         """The same by the number of a value, which may be an extra one."""
         numbers = sorted(number for _, _, number in self.done.recorded.values() if number)
         if numbers:
-            self._void(session, self.history.rng.choice(numbers))
+            self._remove(session, self.history.rng.choice(numbers))
 
-    def _void(self, session, value):
+    def _remove(self, session, value):
         done = self.done
         used = self._try("removed", f"remove {value}", lambda: session.remove(value, "the wrong road"))
         if used is None:
@@ -316,7 +316,7 @@ class Client:
             self.done.added.add(name)
             self.done.seen["added an arm"] += len(new_arms)
 
-    def last_call(self, session):
+    def final_batch(self, session):
         rng = self.history.rng
         n, gaussian = rng.choice([5, 20, 60]), rng.random() < 0.5
         if self._try("final-batch", "final batch", lambda: session.final_batch(n, gaussian=gaussian)):
@@ -346,5 +346,5 @@ class Client:
         session.pending()
         session.leases()
         if session.status is State.CONFIDENT:
-            with suppress(SessionError):  # somebody extended it a moment ago
+            with suppress(SessionError):  # another worker extended it a moment ago
                 self.done.certificates.append(session.certificate().to_json())

@@ -1,14 +1,13 @@
-"""Histories of the session layer, simulated from a seed: many processes, one log, and all that goes wrong.
+"""Simulate histories of one session from a seed: many processes, one log, and every kind of fault.
 
     python tests/support/session_histories.py --histories 20000     # `make soak`
-    python tests/support/session_histories.py --seed 1234           # one history again, told step by step
+    python tests/support/session_histories.py --seed 1234           # repeat one history, step by step
 
-Every history draws a problem, a policy, how many processes there are and which faults strike. The
-processes ask, tell (one value, several, the readings of a probe at once and in parts), withdraw, void
-what was told and what nobody had asked for, record, import, rename, extend, add plans, make the last call,
-close, delete, begin again under the same name and look, through the code that users run, on a
-`SimulatedStore`. What the code acknowledged is written down for each log, and at the end the
-log must bear it out.
+Every history draws a problem, a policy, the number of processes and the faults that strike. The processes
+run the code that users run, on a `SimulatedStore`. They ask; record one value, several, or the readings of a
+probe at once and in parts; release requests; record extra measurements; remove values; import, rename,
+extend, add plans, request a final batch, close, delete, begin again under the same name, and look.
+The history keeps what the code acknowledged for each log, and checks at the end that the log contains it.
 """
 
 import argparse
@@ -68,7 +67,7 @@ ENDLESS = 100_000  # a budget
 
 
 class History:
-    """One simulated life of a session; it happens in `run` and is judged in `check`."""
+    """One simulated life of a session: `run` makes it happen, `check` judges it."""
 
     def __init__(self, seed, *, told=lambda line: None):
         rng = self.rng = Random(seed)
@@ -99,7 +98,7 @@ class History:
         self.grows = grows and self.make_policy in BETS and self.problem.probes is None
 
     def run(self):
-        """Let all processes live their lives, then go on to the end with nothing in the way."""
+        """Run all processes to their end, then check the log and finish the session without faults."""
         with self._simulated_time():
             budget = self.rng.choice([None, None, 10, 40])
             policy, lease = self.make_policy(0.3), LEASE
@@ -118,12 +117,12 @@ class History:
             self.seen += sum((done.seen for done in self.acknowledged.values()), Counter())
 
     def rare_steps(self, client):
-        """What ends a session, or all of it: only in some histories."""
-        rare = [client.last_call] * self.calls + [client.delete] * self.deletes
+        """Return the steps that only some histories have: a final batch, a deletion, plans that are added."""
+        rare = [client.final_batch] * self.calls + [client.delete] * self.deletes
         return rare + [client.add_plan] * 2 * self.grows
 
     def _next(self, names):
-        """Anybody; but now and then one stalls in the middle of something while the others go on."""
+        """Return which process runs next, at random; now and then one stalls while the others continue."""
         if self._stalled_for == 0 and self.rng.random() < self.stalls:
             self._stalled, self._stalled_for = self.rng.choice(names), self.rng.choice([10, 40, 100])
         self._stalled_for = max(0, self._stalled_for - 1)
@@ -198,7 +197,7 @@ class History:
             assert number in (0, by_key[key].number)
         written = Counter(event.kind for event in events)
         assert len(done.extended) <= written["extended"] <= done.tried["extended"]
-        assert done.n_withdrawn <= written["released"] <= done.tried["released"]
+        assert done.n_released <= written["released"] <= done.tried["released"]
         assert done.n_called <= written["final-batch"] <= done.tried["final-batch"]
         assert len(done.removed) <= written["removed"] <= done.tried["removed"]
         removed = {str(one.place) for one in found if isinstance(one, Removed)}
@@ -245,7 +244,7 @@ class History:
         self.state = state
 
     def _check_replica(self, running, events):
-        """A process that lives has made of the log what anybody makes of it."""
+        """A living process has the same state as a replay of the whole log."""
         if running.session is None or running.process.is_dead:
             return
         if running.log in self.database.graves:
@@ -328,12 +327,12 @@ class LoggedTapes:
 
 
 def replay_command(seed):
-    """What to type to see this history again."""
+    """Return the command that repeats this history."""
     return f"python tests/support/session_histories.py --seed {seed}"
 
 
 def run_history(seed, told=lambda line: None):
-    """One history, judged; a failure names its seed and how to see it again."""
+    """Run and check one history; a failure names its seed and the command that repeats it."""
     history = History(seed, told=told)
     try:
         history.run()
@@ -347,9 +346,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--histories", type=int, default=20_000)
+    parser.add_argument("--histories", type=int, default=20_000, help="how many histories to run")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seed", type=int, help="this history alone, told step by step")
+    parser.add_argument("--seed", type=int, help="run this history alone and print every step")
     given = parser.parse_args()
     if given.seed is not None:
         run_history(given.seed, told=print)

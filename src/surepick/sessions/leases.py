@@ -20,7 +20,7 @@ import re
 import socket
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -111,33 +111,49 @@ def claim(journal: Journal, n: int, worker: str, seconds: float) -> tuple[list[R
 
 
 def _claim(
-    journal: Journal, known: Iterable[Lease], n: int, worker: str, seconds: float
+    journal: Journal, known: Sequence[Lease], n: int, worker: str, seconds: float
 ) -> tuple[list[Request], float]:
-    """Claim within a transaction.
+    """Lease up to n requests to this worker; return them and the next end of the leases held before.
 
-    Leases on recorded requests and those of workers that have ended are deleted; one that ends further
-    away than a lease of this session lasts, because a clock was put back, is cut to that length.
+    The caller holds a write transaction; `known` are all leases that the store has in it.
     """
-    state, store, name = journal.state, journal.store, journal.name
-    now, longest = journal.clock(), journal.setup.lease
-    ended = {*journal.recorded(known), *[one.token for one in known if is_dead(one.worker)]}
-    store.release(name, sorted(ended))
-    leases = leased(one for one in known if one.token not in ended)
-    for place, one in leases.items():
-        if one.expires > now + longest + CLOCKS_DIFFER:
-            store.claim(name, [one.token], worker=one.worker, until=now + longest, now=now)
-            leases[place] = one._replace(expires=now + longest)
-    active = {place: one for place, one in leases.items() if one.expires > now}
-    next_end = min((one.expires for one in active.values()), default=math.inf)
+    now = journal.clock()
+    leases = _tidied(journal, known, now)
+    active = {place: lease for place, lease in leases.items() if lease.expires > now}
+    next_end = min((lease.expires for lease in active.values()), default=math.inf)
+    state = journal.state
     chosen = [] if state.is_over else _choose(state, active, n, worker)
-    # those that it holds for at least half a lease are not claimed again
-    own = {place for place in chosen if place in active and active[place].expires >= now + seconds / 2}
-    wanted = [str(place) for place in chosen if place not in own]
-    for token in store.claim(name, wanted, worker=worker, until=now + seconds, now=now) if wanted else ():
-        place = Place.parse(token)
-        active[place] = Lease(token, worker, now + seconds)
-        own.add(place)
-    return [request_for(state, place, active[place]) for place in chosen if place in own], next_end
+
+    # The chosen requests that are leased are this worker's own. A lease with at least half of its time left
+    # is not renewed, so that a worker that asks again and again writes little.
+    held = {place for place in chosen if place in active and active[place].expires >= now + seconds / 2}
+    tokens = [str(place) for place in chosen if place not in held]
+    if tokens:
+        until = now + seconds
+        for token in journal.store.claim(journal.name, tokens, worker=worker, until=until, now=now):
+            place = Place.parse(token)
+            active[place] = Lease(token, worker, until)
+            held.add(place)
+    return [request_for(state, place, active[place]) for place in chosen if place in held], next_end
+
+
+def _tidied(journal: Journal, known: Sequence[Lease], now: float) -> Leases:
+    """Delete leases that serve no worker, shorten those that are too long, and return the rest by place.
+
+    A lease is deleted when its request is recorded or its worker has ended. A lease cannot outlast a new one
+    of this session, unless a clock was put back since; then it is cut to that length.
+    """
+    store, name = journal.store, journal.name
+    ended = set(journal.recorded(known))
+    ended.update(lease.token for lease in known if is_dead(lease.worker))
+    store.release(name, sorted(ended))
+    leases = leased(lease for lease in known if lease.token not in ended)
+    latest = now + journal.setup.lease
+    for place, lease in leases.items():
+        if lease.expires > latest + CLOCKS_DIFFER:
+            store.claim(name, [lease.token], worker=lease.worker, until=latest, now=now)
+            leases[place] = lease._replace(expires=latest)
+    return leases
 
 
 def _choose(state: SessionState, active: Leases, n: int, worker: str) -> list[Place]:

@@ -108,19 +108,55 @@ class Replay:
         self.name = name
         self.head = head
         self.oracle = oracle
-        self.last: Event | None = None
+        self.reached: Event | None = None  # the last row that was read
+        self.last: Event | None = None  # the last row that was accepted
         self.ends: list[Event] = []
         self.all: list[Event] = []  # where the plans are known by a function
         self.n_extra = 0  # when the session last ended
         self._keys: set[str] = set()
 
     def judge(self, rows: Iterable[Event], end: Callable[[], int], given: Body | None) -> Verdict:
-        """Take these rows, compare the certificate with them, and return the verdict."""
-        objections, fields = list[str](), list[str]()
-        event: int | None = None  # the first one that no session writes there
-        row: Event | None = None
+        """Replay the log, compare the certificate with it if there is one, and return the verdict.
+
+        - rows: the events of the log, from the first
+        - end: called after the last row, returns the position at which the log ends by then
+        - given: the certificate
+        """
+        objections, event = self._replay(rows, end)
+        if self.last is None or self.reached is None:  # there is no state to describe
+            return Verdict((*objections, NOTHING), event=event)
+        fields: list[str] = []
+        if given is not None and not objections:
+            objections, fields = self._compare(given)
+        state = self.state
+        status = "running" if state.status is None else str(state.status)
+        first_name = state.given.name
+        return Verdict(
+            tuple(objections),
+            n_events=self.reached.position,
+            status=status,
+            plan_name=state.problem.name_of(state.plan),
+            remarks=() if first_name == self.name else (f"it began under the name {first_name!r}",),
+            claim=claim_of(state) if state.status is State.CONFIDENT else Guarantee.none(status).text,
+            n_values=state.n_values,
+            extensions=tuple(state.extensions),
+            event=event,
+            fields=tuple(fields),
+            first_time=self.first.time,
+            last_time=self.reached.time,
+            doubts=state.doubts(),
+        )
+
+    def _replay(self, rows: Iterable[Event], end: Callable[[], int]) -> tuple[list[str], int | None]:
+        """Check and apply rows until one fails; return the objection, in a list, and that row's position.
+
+        The list is empty if the log holds. The position is None if no single event is to blame. Errors that
+        say nothing about the log are raised: the store cannot be read, a function is missing, or the policy
+        has another version.
+        """
         try:
             for row in rows:
+                self.reached = row
                 if row.position == self.head.position and row.head != self.head:
                     raise DamageError(
                         f"event {row.position} of session {self.name!r} is not the one that the log says it "
@@ -131,45 +167,21 @@ class Replay:
                 except (MissingFunctionError, VersionError):
                     raise
                 except FAILURES as error:
-                    event = row.position
-                    words = f"event {event} ({row.kind}) is none that a session writes there: {error}"
-                    objections.append(f"{words}; what follows was not looked at")
-                    break
+                    words = f"event {row.position} ({row.kind}) is none that a session writes there: {error}"
+                    return [f"{words}; what follows was not looked at"], row.position
                 self.last = row
-            n = 0 if row is None else row.position
-            if not objections and not self.head.position <= n <= end():
-                objections.append(
-                    f"the log should have {how_many(self.head.position, 'event')} and has {n:,}"
-                )
+            n_events = 0 if self.reached is None else self.reached.position
+            if not self.head.position <= n_events <= end():
+                expected = how_many(self.head.position, "event")
+                return [f"the log should have {expected} and has {n_events:,}"], None
         except DamageError as error:
-            objections.append(str(error))
+            return [str(error)], None
         except SurepickError:
-            raise  # the store cannot be read, a function is missing, a policy has another version
-        except Exception as error:  # a log may hold any JSON: what cannot be checked does not hold
-            event = 1 if row is None else row.position
-            objections.append(f"event {event} cannot be checked: {type(error).__name__}: {error}")
-        if self.last is None or row is None:
-            return Verdict((*objections, NOTHING), event=event)
-        if given is not None and not objections:
-            objections, fields = self._compare(given)
-        state = self.state
-        status = "running" if state.status is None else str(state.status)
-        begun = state.given.name
-        return Verdict(
-            tuple(objections),
-            n_events=row.position,
-            status=status,
-            plan_name=state.problem.name_of(state.plan),
-            remarks=() if begun == self.name else (f"it began under the name {begun!r}",),
-            claim=claim_of(state) if state.status is State.CONFIDENT else Guarantee.none(status).text,
-            n_values=state.n_values,
-            extensions=tuple(state.extensions),
-            event=event,
-            fields=tuple(fields),
-            first_time=self.first.time,
-            last_time=row.time,
-            doubts=state.doubts(),
-        )
+            raise
+        except Exception as error:  # a log may hold any JSON; an event that cannot be checked does not hold
+            position = 1 if self.reached is None else self.reached.position
+            return [f"event {position} cannot be checked: {type(error).__name__}: {error}"], position
+        return [], None
 
     def _take(self, row: Event) -> None:
         """Check and apply the next event; an error says why no session writes it here."""

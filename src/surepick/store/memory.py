@@ -65,11 +65,17 @@ class MemoryStore(Store):
         return pinned
 
     def number(self, name: str) -> int:
-        """Return the id of the log with this name."""
-        if self._pinned is not None and self._pinned[0] == name:
-            if self._pinned[1] not in self._logs:
-                raise deleted(name, self.place)
-            return self._pinned[1]
+        """Return the id of the log with this name.
+
+        A pinned name means the log that had it then, also if that was deleted and another log has the name
+        now: a session must not go on in a log that is not its own.
+        """
+        if self._pinned is not None:
+            pinned_name, number = self._pinned
+            if pinned_name == name:
+                if number not in self._logs:
+                    raise deleted(name, self.place)
+                return number
         if name not in self._ids:
             raise StoreError(f"there is no session named {name!r} in memory; {suggestion(name, self._ids)}")
         return self._ids[name]

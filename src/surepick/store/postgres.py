@@ -71,12 +71,17 @@ class Postgres(Database):
         return [("BEGIN ISOLATION LEVEL READ COMMITTED", NO_PARAMETERS), (settings, NO_PARAMETERS)]
 
     def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
+        """Run these statements in one round trip, and return an answer for each."""
         import psycopg
 
         if len(batch) == 1:
-            return [_answer(connection.execute(_with_percents(batch[0][0]), batch[0][1]))]
-        cursor = psycopg.ClientCursor(connection)  # writes parameters into the text: half a pipeline's cost
-        cursor.execute("; ".join(cursor.mogrify(_with_percents(text), row) for text, row in batch))
+            text, parameters = batch[0]
+            return [_answer(connection.execute(_with_percents(text), parameters))]
+        # The server takes several statements in one text only without parameters. So the client writes the
+        # values into the text, quoted; this costs half as much as psycopg's pipeline mode.
+        cursor = psycopg.ClientCursor(connection)
+        texts = [cursor.mogrify(_with_percents(text), parameters) for text, parameters in batch]
+        cursor.execute("; ".join(texts))
         answers = [_answer(cursor)]
         while cursor.nextset():
             answers.append(_answer(cursor))
@@ -115,10 +120,11 @@ class Postgres(Database):
 
 
 def _answer(cursor: Any) -> Answer:
+    """Return the row count of a statement, and its rows if it is one that returns rows."""
     return Answer(cursor.rowcount, cursor.fetchall() if cursor.description else [])
 
 
 @cache
 def _with_percents(text: str) -> str:
-    """The statement with its parameters as psycopg writes them."""
+    """Return the statement with each parameter :name written as psycopg expects it, %(name)s."""
     return re.sub(r":(\w+)", r"%(\1)s", text)

@@ -129,11 +129,15 @@ class Sqlite(Database):
         ]
 
     def run_all(self, connection: sqlite3.Connection, batch: Sequence[Statement]) -> list[Answer]:
-        """Run these statements one after the other; after an I/O error the connection is closed."""
+        """Run these statements one after the other; after an I/O error the connection is closed.
+
+        An I/O error may leave a hole in the write-ahead log, and commits after a hole would be lost in a
+        crash. So the next connection first moves that log into the main file (`_move_log`).
+        """
         answers = []
         try:
-            for text, row in batch:
-                cursor = connection.execute(text, row)
+            for text, parameters in batch:
+                cursor = connection.execute(text, parameters)
                 answers.append(Answer(cursor.rowcount, cursor.fetchall()))
         except sqlite3.OperationalError as error:
             if _code(error) == sqlite3.SQLITE_IOERR:
