@@ -94,7 +94,7 @@ def radius_named(name: str) -> Radius:
 
 
 def inflation(code: int, count: float, lam: float) -> float:
-    """The factor of y_s^2 R_s^2 (rectangle: of |y_s| R_s) in a pair's spread after `count` measurements."""
+    """The factor of y_s^2 R_s^2 (rectangle: of |y_s| R_s) in a pair's variance after `count` measurements."""
     if code == NORMAL_MIXTURE or code == NORMAL_MIXTURE_JOINT:
         return (count + lam) / (count * count)
     if code == RECTANGLE:
@@ -149,7 +149,10 @@ def lam_log_weight(index: int) -> float:
 
 @lru_cache(maxsize=4096)
 def kaufmann_koolen_c(x: float) -> float:
-    """C(x) = min over 1/2 < l <= 1 of (g(l) + x)/l, the Gaussian threshold function.
+    """Return C(x) = min over 1/2 < lam < 1 of (g(lam) + x) / lam, the Gaussian threshold function.
+
+    Kaufmann & Koolen (2021), g(lam) = 2 lam - 2 lam log(4 lam) + log zeta(2 lam) - 1/2 log(1 - lam). An
+    inexact minimiser is safe: it returns a value of the objective, which is never below C(x).
 
     >>> round(kaufmann_koolen_c(5.0), 3)
     6.757
@@ -157,12 +160,12 @@ def kaufmann_koolen_c(x: float) -> float:
     from scipy.optimize import minimize_scalar
     from scipy.special import zeta
 
-    def objective(share: float) -> float:
-        g = 2 * share - 2 * share * math.log(4 * share) + math.log(zeta(2 * share))
-        return float((g - 0.5 * math.log1p(-share) + x) / share)
+    def threshold(lam: float) -> float:
+        g = 2 * lam - 2 * lam * math.log(4 * lam) + math.log(zeta(2 * lam)) - 0.5 * math.log1p(-lam)
+        return float((g + x) / lam)
 
     found = minimize_scalar(
-        objective, bounds=(0.5 + 1e-9, 1 - 1e-12), method="bounded", options={"xatol": 1e-12}
+        threshold, bounds=(0.5 + 1e-9, 1 - 1e-12), method="bounded", options={"xatol": 1e-12}
     )
     return float(found.fun)
 

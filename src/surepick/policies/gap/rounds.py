@@ -99,30 +99,48 @@ def play_rounds(
     feed: Feed,
     draws: FloatArray,
 ) -> tuple[Now, int, bool]:
-    """Measure and decide, once per draw, until the draws are used or a pass over all entries is due.
+    """Play rounds against a fixed leader: measure `now.arm`, update its rivals, choose the next arm.
 
-    Return where the run stands, how many draws were used, and whether a pass is due: another plan leads, or
-    the run may stop. Neither is decided here. A refresh is due by the number of measurements.
+    - columns, rows: the plans' coefficients, (n_arms, n_plans) and (n_plans, n_arms).
+    - used: the arms that are measured at all.
+    - arms, rivals: updated in place.
+    - feed, draws: draw k becomes the measurement of round k (`kernels.measured`).
+
+    Return where the run stands, how many draws were used, and whether it ended early because a pass over all
+    plans is due: another plan's estimate exceeds the leader's, or the run could stop. The pass decides both,
+    since a new leader needs new variances against it, and a stop needs numbers free of accumulated rounding.
+    The rounds also end at `now.refresh_at` measurements.
     """
-    leader, rival, arm, level, width = now.leader, now.rival, now.arm, now.level, now.radius
-    n_measured, joint, n_used, is_due = now.n_measured, now.joint, 0, False
-    while n_used < len(draws) and n_measured < now.refresh_at and not is_due:
-        mean, weight, term = arms.mean[arm], arms.weight[arm], arms.term[arm]
+    leader = now.leader
+    rival = now.rival
+    arm = now.arm
+    level = now.level
+    width = now.radius
+    n_measured = now.n_measured
+    joint = now.joint
+    n_used = 0
+    is_pass_due = False
+    while n_used < len(draws) and n_measured < now.refresh_at and not is_pass_due:
+        old_mean, old_weight, old_term = arms.mean[arm], arms.weight[arm], arms.term[arm]
         arms.counts[arm] += 1
         arms.total[arm] += _measured(feed, arm, draws[n_used])
         update_arm(arms, arm, rule, now.lam)
-        moved = (arms.mean[arm] - mean, arms.weight[arm] - weight, arms.term[arm] - term)
         n_used += 1
         n_measured += 1
-        joint += moved[2]
+
+        term_change = arms.term[arm] - old_term
+        changes = (arms.mean[arm] - old_mean, arms.weight[arm] - old_weight, term_change)
+        move(columns[arm], rows[leader, arm], changes, rivals, rule)
+        joint += term_change
         level = level_of(rule, n_measured, joint, now.lam)
-        move(columns[arm], rows[leader, arm], moved, rivals, rule)
-        is_due, rival = score(level, rivals, leader, rule)
+
+        is_overtaken, rival = score(level, rivals, leader, rule)
         width = radius_of(rule, rivals, rival, level)
-        is_due = is_due or lacks(arms, used, rivals, rule, leader, rival, width) <= rule.epsilon
+        may_stop = rival_excess(arms, used, rivals, rule, leader, rival, width) <= rule.epsilon
+        is_pass_due = is_overtaken or may_stop
         arm = choose_arm(arms, used, rows[leader], rows[rival], rule)
     found = Now(leader, rival, arm, False, n_measured, now.refresh_at, now.lam, joint, level, width)
-    return found, n_used, is_due
+    return found, n_used, is_pass_due
 
 
 @compiled
@@ -249,12 +267,13 @@ def compare(columns: FloatArray, lead: FloatArray, arms: Arms, rivals: Rivals, r
 
 
 @compiled
-def lacks(
+def rival_excess(
     arms: Arms, used: IntArray, rivals: Rivals, rule: Rule, leader: int, rival: int, width: float
 ) -> float:
-    """Return how far the rival's upper bound lies above the leader, rounding included.
+    """Return how far the rival's upper bound lies above the leader's estimate, rounding included.
 
-    Differences first: next to values of 1e16 noise scales a radius is lost in rounding.
+    The run may stop once this is at most epsilon. The estimates are subtracted before the radius is added:
+    next to values of 1e16 noise scales a radius would be lost in rounding.
     """
     lead, other = rivals.value[leader], rivals.value[rival]
     found = (other - lead) + width + 4.0 * EPS * (abs(other) + abs(lead))

@@ -106,7 +106,7 @@ class GapRun(Run):
         if not self._arms.counts[self._used].all():
             raise ParameterError("the first answer must hold a measurement of every arm that was asked for")
         self._now = self._now._replace(n_measured=int(self._arms.counts.sum()), is_stopped=False)
-        self._pass(fresh=True)
+        self._compare_all(recompute=True)
 
     def drive(self, feed: Feed, draws: FloatArray) -> int:
         """Measure and decide, one draw a round, until the stop; return how many draws were used."""
@@ -124,27 +124,34 @@ class GapRun(Run):
                 draws[n_used:],
             )
             n_used += int(n)
-            fresh = self._now.n_measured >= self._now.refresh_at
-            if is_due or fresh:
-                self._pass(fresh=fresh)
+            is_refresh_due = self._now.n_measured >= self._now.refresh_at
+            if is_due or is_refresh_due:
+                self._compare_all(recompute=is_refresh_due)
         return n_used
 
-    def _pass(self, *, fresh: bool) -> None:
-        """Let the best plan lead and compare all others with it; stop only on numbers from scratch."""
+    def _compare_all(self, *, recompute: bool) -> None:
+        """Set leader, rival, arm and stop by one pass over all plans.
+
+        The plan with the largest estimate leads, and its rival is the plan with the largest upper bound. The
+        run stops if that bound is within epsilon of the leader. With `recompute`, means and estimates are
+        first computed from counts and sums. A stop needs that: accumulated rounding must not cause it.
+        """
         rounds, rule, arms, rivals = self._rounds, self._rule, self._arms, self._rivals
-        if fresh:
+        if recompute:
             self._refresh()
-        now, leader = self._now, int(rivals.value.argmax())
+        now = self._now
+        leader = int(rivals.value.argmax())
         rounds.compare(self._columns, self._rows[leader], arms, rivals, rule)
-        if self._base.any():
-            n_differing = (self._columns != self._rows[leader][:, None]).sum(axis=0)
-            rivals.threshold[:] += self._base[n_differing]
+        if self._base.any():  # base(|supp y|) of the threshold, which `compare` leaves out
+            support_sizes = (self._columns != self._rows[leader][:, None]).sum(axis=0)
+            rivals.threshold[:] += self._base[support_sizes]
         level = float(rounds.level_of(rule, now.n_measured, now.joint, now.lam))
         _, rival = rounds.score(level, rivals, leader, rule)
         width = float(rounds.radius_of(rule, rivals, rival, level))
-        stops = bool(rounds.lacks(arms, self._used, rivals, rule, leader, rival, width) <= rule.epsilon)
-        if stops and not fresh:
-            self._pass(fresh=True)
+        excess = rounds.rival_excess(arms, self._used, rivals, rule, leader, rival, width)
+        stops = bool(excess <= rule.epsilon)
+        if stops and not recompute:
+            self._compare_all(recompute=True)
             return
         arm = int(rounds.choose_arm(arms, self._used, self._rows[leader], self._rows[rival], rule))
         self._now = now._replace(
