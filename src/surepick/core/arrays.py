@@ -348,6 +348,10 @@ def golden_multiples(n: int) -> FloatArray:
 
 
 def first_few(counts: IntArray, most: int) -> IntArray:
-    """No more than this many of these in all, the first ones first."""
-    before = np.cumsum(counts) - counts
+    """Return these counts cut to a total of at most `most`: earlier entries are kept, later ones are cut.
+
+    >>> first_few(np.array([2, 3, 4]), 4).tolist()
+    [2, 2, 0]
+    """
+    before = np.cumsum(counts) - counts  # the total of all earlier entries
     return np.asarray(np.minimum(counts, np.maximum(most - before, 0)))

@@ -16,7 +16,7 @@ from surepick.core.run import Decision, Stop
 from surepick.errors import ParameterError
 from surepick.policies import Limited
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.policies.betting.limited import KEEP, TILT, BestWithinLimit
+from surepick.policies.betting.limited import KEEP, LOG_MIXTURE_WEIGHTS, BestWithinLimit
 from surepick.sessions.verify import verify_events
 from surepick.simulation import Gaussian, UniformNoise
 from surepick.simulation.outcome import end_of
@@ -43,7 +43,7 @@ class Undivided(BestWithinLimit):
 
     def __init__(self, problem, policy):
         super().__init__(problem, policy)
-        self.account(KEEP).components[:] = TILT
+        self.account(KEEP).components[:] = LOG_MIXTURE_WEIGHTS
 
 
 def false_claims(seed, question=BestWithinLimit, factor=None):

@@ -74,7 +74,7 @@ class Batch:
         self.removed[k] += removed
 
     def keep(self, probe: int, values: FloatArray) -> None:
-        """Keep bounded readings of a probe, (n, m), beside their sums."""
+        """Keep single readings of a probe, (n_uses, n_readings): bets on bounded readings need each value."""
         kept = self.values.get(probe)
         self.values[probe] = values if kept is None else np.vstack([kept, values])
 

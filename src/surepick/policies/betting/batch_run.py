@@ -61,15 +61,26 @@ class BatchRun(Run):
     KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Decision, FinalBatch, Sums)
 
     def __init__(self, problem: AnyProblem, policy: Any, question: Question) -> None:
-        """Ask this about the problem's oriented plans; of the policy `name` and `max_batch` are read."""
-        self._policy, self._question, self._setup_cost = policy, question, problem.setup_cost
-        self._take_known(problem)
+        """Prepare a run that has measured nothing, and design its first batch.
+
+        - problem: gives the probes, their noise and costs, and what is known of means.
+        - policy: gives its `name` and `max_batch`, and nothing else.
+        - question: the claim to prove and the bets for it. A list of plans is bound to the readings here.
+        """
+        self._policy = policy
+        self._question = question
+        self._setup_cost = problem.setup_cost
+        self._set_known_means(problem)
         self._noise = _noise_of(problem, self._bounds)
         self._factor = self._noise.factor
         self._readings = readings_of(self._noise.probes())
-        n, m = len(self._readings.probes), self._readings.probes.n_readings
-        self.counts, self.sums = np.zeros(n, dtype=np.int64), np.zeros(m)  # of complete batches
-        self._prior = Sums(np.zeros(n), np.zeros(m))  # data that guide, and settle no bet
+
+        n_probes, n_readings = len(self._readings.probes), self._readings.probes.n_readings
+        # uses of probes and sums of readings in complete batches: the evidence
+        self.counts = np.zeros(n_probes, dtype=np.int64)
+        self.sums = np.zeros(n_readings)
+        self._prior = Sums(np.zeros(n_probes), np.zeros(n_readings))  # guides; never counts as evidence
+
         if isinstance(problem, Problem) and isinstance(question, ListQuestion):
             question.bind(self._readings, problem.plan_parts)
         self._design: Any = BatchDesign(self._readings, self._setup_cost, question.pace)
@@ -77,25 +88,28 @@ class BatchRun(Run):
         if len(contrasts):
             self._design.begin(targets, contrasts)
         else:
-            self._design.first_cover[:] = False  # nothing has to be measured
-        self._batch: Batch | None = None
-        self._bets: list[Any] = []  # of the open batch: a function of its decision and the batches before it
-        self._proposal: Decision | Stop | None = None  # as long as nothing changes
+            self._design.first_cover[:] = False  # the answer is known without a measurement
+
+        self._batch: Batch | None = None  # the open one
+        self._bets: list[Any] = []  # on the open batch; derived from its decision and the batches before it
+        self._proposal: Decision | Stop | None = None  # cached until something changes
         self._final: FinalBatch | None = None
         self._budget: int | None = None
         self._refresh()
 
-    def _take_known(self, problem: AnyProblem) -> None:
-        """Keep what the problem knows of means: by arm, and what that adds to readings that mix arms.
+    def _set_known_means(self, problem: AnyProblem) -> None:
+        """Set the bounds on means and readings, and what arms of known mean add to each reading.
 
-        Bounds on readings are kept where the question bets on single gaps; elsewhere they are a noise scale.
+        The latter is subtracted from readings and their bounds. Bounds on readings are used if the question
+        bets on single gaps (`learns_variance`); otherwise they only give a noise scale.
         """
         self._mean_bounds = problem.mean_bounds
         self._known_parts: FloatArray | None = None
         self._bounds = problem.bounds if self._question.learns_variance else None
         if problem.probes is not None and problem.is_known.any():
             self._known_parts = np.asarray(problem.probes.rows @ problem.known_means)
-            self._bounds = None if self._bounds is None else self._bounds - self._known_parts[:, None]
+            if self._bounds is not None:
+                self._bounds = self._bounds - self._known_parts[:, None]
 
     def _refresh(self) -> None:
         """Derive from the state what the next decision needs."""
@@ -441,7 +455,7 @@ class BatchRun(Run):
         if not isinstance(question, ListQuestion):
             raise ProblemError("only a list of plans can grow; begin a new session", field="plans")
         n_old = question.n_plans
-        self._take_known(problem)
+        self._set_known_means(problem)
         probes = arm_probes(problem)
         n, m = len(probes), probes.n_readings
         self.counts = np.append(self.counts, np.zeros(n - len(self.counts), dtype=np.int64))

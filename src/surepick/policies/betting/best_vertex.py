@@ -90,18 +90,24 @@ class BestVertex(Question):
         return Contrasts(np.where(is_known, 0.0, losses), constant=constant, rounding=ROUNDING)
 
     def choose(self, estimates: Estimates) -> None:
-        """Let the vertex lead that looks best; where several bases stand for it, the clearest of them."""
+        """Set the leader to a basis of the vertex that is optimal under the estimated means.
+
+        A degenerate vertex has several bases. All prove the same answer, so the one whose edges are furthest
+        from a tie leads: it should take the fewest measurements. A leader that is proved stays.
+        """
         if self.has_leader and self.is_answered:
             return
-        means, variance = estimates.means, estimates.arm_variance()
+        means = estimates.means
         if not self.has_leader:
             edges = self._vertices.best(means, self._vertices.first)
-        elif (estimates.gap(self._losses(self._led_edges)) >= 0).all():
+        elif (estimates.gap(self._losses(self._led_edges)) >= 0).all():  # no edge improves: still optimal
             edges = self._led_edges
         else:
-            edges = self._vertices.best(means, self._led_edges.at)
-        edges = self._vertices.clearest(edges, means, np.where(np.isfinite(variance), variance, 0.0))
-        self.leader = basis_text(edges.at)
+            edges = self._vertices.best(means, self._led_edges.at)  # a few pivots from the last leader
+        variance = estimates.arm_variance()
+        # the variance is infinite for arms that are not measured, since no comparison needs them
+        variance = np.where(np.isfinite(variance), variance, 0.0)
+        self.leader = basis_text(self._vertices.clearest(edges, means, variance).at)
 
     @property
     def _account(self) -> Account | None:
@@ -115,11 +121,15 @@ class BestVertex(Question):
         return np.where(is_certain, CERTAIN, evidence)
 
     def recorded_wealth(self, leader: Any) -> float:
-        """Return the mean log wealth against the edges of this basis, which a decision records."""
+        """Return one number for the wealth against this basis: the mean log wealth over its edges.
+
+        Each decision records it and a replay compares it. It proves nothing: evidence is counted edge by
+        edge. The mean moves with a bet on any edge, so a replay that differs in one bet shows.
+        """
         if leader == NO_LEADER:
             return 0.0
         wealth = self.log_wealth(leader)
-        return float(wealth.mean()) if len(wealth) else CERTAIN
+        return float(wealth.mean()) if len(wealth) else CERTAIN  # a vertex without edges is the only plan
 
     def log_wealth(self, leader: Any) -> FloatArray:
         """Return the log wealth against each edge of this basis, now."""

@@ -11,8 +11,8 @@ Proof status: wrong with probability at most delta, at any time, without a union
 the limit up to `tolerance`, and no plan that keeps the limit is better by more than epsilon; or no plan keeps
 the limit. Row (i, j) bets that j is not better than i by more than epsilon, row j of `BREAK` that j breaks
 the limit: if b is the best plan that keeps it, both are fair for j = b and every i that is too much worse
-than b. Row i of `KEEP`, staked when i first leads, bets that i keeps the limit up to the tolerance. All are
-staked from one cash.
+than b. Row i of `KEEP`, staked when i first leads, bets that i keeps the limit up to the tolerance. All
+stakes come from one initial wealth.
 
 Cost of a batch: a pass over all pairs of plans.
 """
@@ -43,9 +43,10 @@ from surepick.policies.betting.within import WithinFew
 from surepick.policies.sound import BettingPolicy
 
 KEEP, BREAK = "keep", "break"
-SIZES: FloatArray = 0.7 * 2.0 ** np.arange(6.0)  # of bets on limits, in tolerances
-TILT = np.log(1.0 / np.arange(1, 7) / (1.0 / np.arange(1, 7)).sum())  # parts of a stake on these sizes
-PART = 0.25  # of the cash, for each of the two accounts of the limit
+SIZES: FloatArray = 0.7 * 2.0 ** np.arange(6.0)  # grid of bet sizes on the limit, in tolerances
+_WEIGHTS: FloatArray = 1.0 / np.arange(1, len(SIZES) + 1)  # small bets, which suit small slacks, weigh more
+LOG_MIXTURE_WEIGHTS: FloatArray = np.log(_WEIGHTS / _WEIGHTS.sum())  # of each stake, by bet size
+PART = 0.25  # of the initial wealth, for each of the two accounts on the limit
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class BestWithinLimit(WithinFew):
         self.tolerance = policy.tolerance
         self.smallest = policy.epsilon / 2
         self.wealth.log_cash = math.log1p(-2 * PART)
-        self.wealth.account(BREAK, n, len(SIZES)).stake(math.log(PART) + TILT)
+        self.wealth.account(BREAK, n, len(SIZES)).stake(math.log(PART) + LOG_MIXTURE_WEIGHTS)
         self.wealth.account(KEEP, n, len(SIZES))
         self.keep_cash = math.log(PART)  # half of it goes to each plan that leads for the first time
         # the largest log wealth so far, by leader and rival, that each plan keeps the limit, or breaks it
@@ -163,10 +164,10 @@ class BestWithinLimit(WithinFew):
         self.break_peak = np.zeros(n)
 
     def bind(self, readings: Readings, parts: PlanParts) -> None:
-        """Take the plans and their slacks."""
+        """Set the plans, and limit - load of each as a contrast in the coordinates of these readings."""
         super().bind(readings, parts)
         self.plans = as_dense(self.plans)
-        # beside an empty row: coordinates are those of differences
+        # `coordinates` may subtract the mean of the rows, so a load is the difference to a row of zeros
         rows = readings.coordinates(np.vstack([-self._loads, np.zeros((1, self._loads.shape[1]))]))
         self.slack = Contrasts(rows[:-1] - rows[-1], constant=self._limit)
 
@@ -181,7 +182,11 @@ class BestWithinLimit(WithinFew):
         return np.vstack([some, slack]), Contrasts(np.vstack([contrasts.rows, slack]))
 
     def choose(self, estimates: Estimates) -> None:
-        """Let the best plan lead that looks as if it kept the limit; if none does, the nearest to it."""
+        """Set the leader: the best plan whose estimated load keeps the limit, else the one nearest to it.
+
+        A plan keeps it here with a load up to limit + tolerance / 2: half-way between the loads that can be
+        refuted (above the limit) and those that can be proved (up to limit + tolerance).
+        """
         slack = estimates.gap(self.slack) + self.tolerance / 2
         value = np.where(slack >= 0, self.values(estimates), -np.inf)
         self.leader = int(np.argmax(value if (slack >= 0).any() else slack))
@@ -193,7 +198,7 @@ class BestWithinLimit(WithinFew):
         return self.pair_peak[leader].copy()
 
     def rival_evidence(self, leader: Any) -> FloatArray:
-        """Return the same, and for the leader the evidence that it keeps the limit."""
+        """Return the log evidence against each rival, and for the leader itself that it keeps the limit."""
         evidence = self.evidence(leader)
         evidence[leader] = self.keep_peak[leader]
         return evidence
@@ -280,12 +285,12 @@ class BestWithinLimit(WithinFew):
         return self.aim(estimates, np.append(others, leader), contrasts, wealth, shift)
 
     def follow(self, decision: Decision, estimates: Estimates) -> None:
-        """Take on the leader, and stake on all pairs and, the first time, that the leader keeps the limit."""
+        """Set the leader and stake on all pairs; when it first leads, also stake that it keeps the limit."""
         super().follow(decision, estimates)
         keep = self.account(KEEP).components
         if not decision.is_first and keep[self.leader].max() <= EMPTY:
             self.keep_cash -= math.log(2.0)
-            keep[self.leader] = self.keep_cash + TILT
+            keep[self.leader] = self.keep_cash + LOG_MIXTURE_WEIGHTS
 
     def bets(self, decision: Decision, estimates: Estimates) -> list[Bet]:
         """Bet on all pairs, that each plan keeps the limit up to the tolerance, and that it breaks it."""
