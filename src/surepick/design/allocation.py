@@ -88,8 +88,8 @@ def pair_allocation(plans: npt.ArrayLike, *, tolerance: float = 1e-3) -> Allocat
     """Return the shares w that minimise the max over pairs of sum_s (z_s - z'_s)^2 / w_s, certified.
 
     Pairs are never listed: for given weights the worst pair is the diameter of the points z / sqrt(w), exact
-    from blocks of a Gram matrix. Row i * n_plans + j is the pair (i, j). For noise that differs between arms,
-    pass `plans * noise_scale`.
+    from blocks of a Gram matrix. Row i * n_plans + j of the result is the pair (i, j). For noise that differs
+    between arms, pass `plans * noise_scale`.
 
     >>> found = pair_allocation([[1, 0, 5], [0, 2, 5], [0, 0, 5]], tolerance=1e-6)
     >>> found.weights.round(3).tolist(), round(found.value, 3), int(found.rows[found.dual.argmax()])
@@ -343,18 +343,30 @@ def width_allocation(plans: npt.ArrayLike, *, log_term: float, rng: np.random.Ge
 def _mirror_descent(
     points: FloatArray, start: Allocation, weights: FloatArray, log_term: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the average of the later half of the iterates of entropic mirror descent on tau."""
-    rows = _PairRows(points).take(start.rows)  # (m, d) the pairs that bind
-    dual, total = start.dual, np.zeros_like(weights)
+    """Return the weights w that stochastic entropic mirror descent on tau reaches from `weights`.
+
+    tau(w) = W(w)^2 + 2 log_term max_k V_k(w), with the width W = E max_y y.eta / sqrt(w), eta ~ N(0, I), over
+    all differences y of two plans, and V_k = sum_s y_ks^2 / w_s. The pairs k that bind in `start` stand for
+    all. By the envelope theorem, with y the pair that attains the maximum and dual weights v that sum to 1,
+
+        -w_s d(W^2)/dw_s = W E[y_s eta_s / sqrt(w_s)],      -w_s d(max V)/dw_s = sum_k v_k y_ks^2 / w_s.
+
+    tau(c w) = tau(w) / c, so that these parts sum over s to tau (Euler), and at the optimum on the simplex
+    every -(d tau / d w_s) is tau. Steps shrink; the later half of the iterates is averaged, as tau is convex.
+    """
+    rows = _PairRows(points).take(start.rows)  # (m, d) y_ks^2 of the pairs that bind
+    dual = start.dual
+    total = np.zeros_like(weights)
     for step in range(_DESCENT):
         draws = rng.standard_normal((points.shape[1], _DRAWS)) / np.sqrt(weights)[:, None]  # (d, n)
         heights = points @ draws  # (K, n)
+        # the pair with the largest difference in a draw is the highest plan minus the lowest
         y = points[heights.argmax(axis=0)] - points[heights.argmin(axis=0)]  # (n, d)
-        parts = np.einsum("ns,sn->s", y, draws) / _DRAWS  # (d,) sums to the mean maximum
-        values = rows @ (1 / weights)
-        dual = dual * values / (dual @ values)  # the multiplicative dual follows the hardest pairs
-        share = parts.sum() * parts + 2 * log_term * (dual @ rows) / weights  # -w_s d tau / d w_s
-        descent = share / share.sum() / weights  # -(d tau / d w_s) / tau: all 1 at the optimum
+        width_parts = np.einsum("ns,sn->s", y, draws) / _DRAWS  # (d,) estimate of E[...], sums to W
+        values = rows @ (1 / weights)  # V_k
+        dual = dual * values / (dual @ values)  # multiplicative weights move to the hardest pairs
+        tau_parts = width_parts.sum() * width_parts + 2 * log_term * (dual @ rows) / weights
+        descent = tau_parts / tau_parts.sum() / weights  # -(d tau / d w_s) / tau: all 1 at the optimum
         weights = _normalised(weights * np.exp(np.clip(descent - 1, -1, 1) / (2 + 0.1 * step)))
         if step >= _DESCENT // 2:
             total += weights

@@ -6,7 +6,7 @@ readings can show (`Dense`).
 
 `prices(shares, costs, targets, in_play)` returns z' M^-1 z of each target z under these shares of cost, and a
 function of weights on the targets: for each probe o, (1/c_o) sum_k sum_j dual_j (x_ok' M^-1 z_j)^2. With
-`in_play` only these probes are looked at, and the others have no shares.
+`in_play` only these probes are priced; the others must have no shares.
 """
 
 from __future__ import annotations
@@ -57,25 +57,38 @@ class Dense:
     def prices(
         self, shares: FloatArray, costs: FloatArray, targets: FloatArray, in_play: BoolArray | None = None
     ) -> Prices:
-        """Return the prices by one factorisation of M."""
+        """Return the variance z' M^-1 z of each target z, and a function that prices the probes for it.
+
+        - shares: of the cost that each probe o gets, so that it is used shares_o / costs_o times per cost.
+        - targets: (n, rank), in the basis.
+        - in_play: the probes to price; all others have no share, and a price of 0.
+
+        The function takes dual weights on the targets. Its price of probe o is minus the derivative of
+        sum_j dual_j z_j' M^-1 z_j in the share of o: what more of it would take off these variances.
+        """
         from scipy.linalg.lapack import dposv  # scipy.linalg's wrappers would take half of the time
 
         keep = slice(None) if in_play is None else np.flatnonzero(in_play[self.owner])
         rows, owner = self.rows[keep], self.owner[keep]
-        weights = ((1 - TRACE) * shares / costs)[owner]
+        weights = ((1 - TRACE) * shares / costs)[owner]  # (n_readings,) uses per cost
+        # a trace of the uniform design keeps M regular
         matrix = rows.T @ (weights[:, None] * rows) + TRACE * self._uniform(costs)
         solved = dposv(matrix, targets.T, lower=1)[1]  # M^-1 z, (rank, n)
 
         def uses(dual: FloatArray) -> FloatArray:
             """Return, for each probe o, (1/c_o) sum_k sum_j dual_j (x_ok' M^-1 z_j)^2."""
-            if np.count_nonzero(dual) < len(matrix):  # the cheaper of two ways to sum over targets
+            if np.count_nonzero(dual) < len(matrix):
+                # few targets: sum_j (x' sqrt(dual_j) M^-1 z_j)^2
                 some = dual > 0
                 each = ((rows @ (solved[:, some] * np.sqrt(dual[some]))) ** 2).sum(axis=1)
             else:
+                # many targets: x' B x, with B = sum_j dual_j (M^-1 z_j)(M^-1 z_j)' of size (rank, rank)
                 each = np.einsum("rd,rd->r", rows @ ((solved * dual) @ solved.T), rows)
+            # rounding may leave a quadratic form just below 0
             return np.maximum(np.bincount(owner, each, minlength=self.n_probes) / costs, 0.0)
 
-        return np.einsum("jd,dj->j", targets, solved), uses
+        variances = np.einsum("jd,dj->j", targets, solved)
+        return variances, uses
 
     def _uniform(self, costs: FloatArray) -> FloatArray:
         """Return M of the uniform design (an equal share of cost per probe), cached for the last `costs`."""
@@ -112,8 +125,11 @@ class Diagonal:
     def prices(
         self, shares: FloatArray, costs: FloatArray, targets: FloatArray, in_play: BoolArray | None = None
     ) -> Prices:
-        """Return the prices by sums over arms; an arm that no probe reads is in no difference."""
-        del in_play  # all of them are cheap
+        """Return what `Dense.prices` returns; M is diagonal, so that sums over arms give it.
+
+        An arm that no probe reads has the inverse 0: no target has a coefficient there.
+        """
+        del in_play  # pricing all probes is cheap
         m = self.matrix(((1 - TRACE) * shares + TRACE / self.n_probes) / costs)
         inverse = divided(1.0, m)
         squares = targets * targets

@@ -38,8 +38,8 @@ from surepick.inference.factors import Factor, log_sum_exp
 from surepick.inference.noise import Noise, recordable
 from surepick.inference.steps import CENTRE_STEPS, are_steps
 
-CAP = 0.75  # the most that one use may take of a bet
-YOUNG_CAP, YOUNG = 0.5, 30  # the same for mixtures, until every reading was made this often
+CAP = 0.75  # the largest part of a bet that one use can lose
+YOUNG_CAP, YOUNG = 0.5, 30  # the cap of mixtures until every reading was made this often
 POWERS = 6
 _k = np.arange(1, POWERS)
 _LAST = -(np.log1p(-CAP) + (CAP**_k / _k).sum()) / CAP**POWERS
@@ -76,11 +76,16 @@ class BoundedReadings(Factor):
     """
 
     def log_factors(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return log F."""
+        """Return log F_g, (n, k), where one use can lose at most `CAP` of a bet."""
         return self._logs(gap, variance, sizes, CAP)
 
     def log_mixed(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return log F of sizes in a mixture, which a use may take less of while little is known."""
+        """Return log F_g, (n, k), for the bet sizes of a mixture.
+
+        One use can lose at most `gap.mixture_cap` of a bet, which the decision fixed before the batch: less
+        than `CAP` until every reading was made `YOUNG` times, since centres and variances are poor guesses
+        before. Lemma 1 and Lemma 2 hold for every cap up to `CAP`.
+        """
         return self._logs(gap, variance, sizes, gap.mixture_cap)
 
     def log_p(self, gap: Any, variance: FloatArray, *, gaussian: bool) -> FloatArray:
@@ -91,6 +96,7 @@ class BoundedReadings(Factor):
         return np.asarray(-np.maximum(log_mean, 0.0))
 
     def _logs(self, gap: PowerSums, variance: FloatArray, sizes: FloatArray, cap: float) -> FloatArray:
+        """Return a lower bound on log F: lam base + the series of Lemma 2 at lam w.(x - c), over all uses."""
         lam: FloatArray = np.minimum(sizes / variance[:, None], cap / gap.reach[:, None])
         logs, power = lam * gap.base[:, None], np.ones_like(lam)
         for p in range(POWERS):

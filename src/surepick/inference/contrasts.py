@@ -73,15 +73,23 @@ def arm_probes(problem: AnyProblem) -> Probes:
 
 
 def readings_of(probes: Probes, basis: FloatArray | None = None) -> DiagonalReadings | DenseReadings:
-    """Return how contrasts are estimated with these probes: a choice by the problem, never by the data."""
-    if basis is None and ((probes.is_diagonal) or (probes.unknown and _one_arm_each(probes))):
+    """Return the estimator of contrasts for these probes: diagonal if it can be, else dense.
+
+    The problem alone decides, never the data: the estimator is fixed before every batch.
+    """
+    if basis is None and (probes.is_diagonal or (probes.unknown and _reads_one_arm_a_use(probes))):
         return DiagonalReadings(probes)
     return DenseReadings(probes, basis)
 
 
-def _one_arm_each(probes: Probes) -> bool:
-    """Return whether each use is one reading of one arm, so that unknown noise can share no use."""
-    return not probes.share_uses and bool((np.diff(probes.entries.indptr) == 1).all())
+def _reads_one_arm_a_use(probes: Probes) -> bool:
+    """Return whether every use of a probe gives one reading, of one arm.
+
+    Then X'NX is diagonal even if the noise is unknown: only readings of one use can be correlated, and
+    here no use has two of them.
+    """
+    n_arms_of_reading = np.diff(probes.entries.indptr)
+    return not probes.share_uses and bool((n_arms_of_reading == 1).all())
 
 
 def show(

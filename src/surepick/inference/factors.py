@@ -57,7 +57,7 @@ class Factor(ABC):
         return np.asarray(log_sum_exp(np.where(sizes > 0, logs, -np.inf)) - np.log((sizes > 0).sum(axis=1)))
 
     def log_mixed(self, gap: Any, variance: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return log F of sizes in a mixture."""
+        """Return log F for sizes that are mixed; a factor may cap these lower than a single bet."""
         return self.log_factors(gap, variance, sizes)
 
     @abstractmethod
@@ -69,7 +69,7 @@ class SubGaussian(Factor):
     """E exp(t (D - E D)) <= exp(t^2 v / 2) for all t: F_g = exp((g D - g^2/2) / v)."""
 
     def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return log F.
+        """Return log F_g = (g D - g^2/2) / v, (n, k), for n gaps D and k bet sizes g each.
 
         >>> SubGaussian().log_factors(np.array([0.4]), np.array([0.25]), np.array([[0.5, 1.0]])).tolist()
         [[0.30000000000000004, -0.3999999999999999]]
@@ -102,10 +102,10 @@ class SubGaussian(Factor):
         return max(float(-ndtri_exp(-nats)), 1e-9) if gaussian else math.sqrt(2.0 * nats)
 
     def log_p(self, gap: FloatArray, variance: FloatArray, *, gaussian: bool) -> FloatArray:
-        """Return the log of the normal tail, or of Chernoff's bound exp(-z^2/2).
+        """Return the log of the normal tail of z = D / sqrt(v), or of Chernoff's bound exp(-z^2/2).
 
-        A p-value of 1 where the gap is not positive, for Gaussian noise too: if the noise is smaller than its
-        stated scale, the normal tail bounds upper tails alone.
+        p is 1 where D <= 0, for Gaussian noise too. The stated scale is an upper bound on the noise; with
+        less noise P(D > d) is below the normal tail for d > 0, but above it for d < 0.
         """
         from scipy.special import log_ndtr
 
@@ -114,21 +114,23 @@ class SubGaussian(Factor):
 
 
 class BoundedVariance(Factor):
-    """Var D <= v and nothing else: F_g = [1 + ((1 + g D / v)_+)^2] / 2 / (1 + g^2 / (2 v)).
-
-    E ((1 + x)_+)^2 <= (1 + E x)^2 + Var x, and x = g D / v has E x <= 0 (the factor does not fall in D) and
-    Var x <= g^2 / v.
-    """
+    """Noise of which only a bound on the variance is known: Var D <= v, with any distribution."""
 
     def log_factors(self, gap: FloatArray, variance: FloatArray, sizes: FloatArray) -> FloatArray:
-        """Return log F.
+        """Return log F_g, (n, k), where F_g = [1 + ((1 + x)_+)^2] / 2 / (1 + g^2 / (2 v)) and x = g D / v.
+
+        It is an e-value for "the gap is at most 0" under Var D <= v alone. F_g does not fall in D, so the
+        worst case is a gap of 0. Then E ((1 + x)_+)^2 <= E (1 + x)^2 = 1 + Var x <= 1 + g^2 / v, and the
+        mean of the numerator is at most the denominator.
 
         >>> gap, variance, sizes = np.array([0.4]), np.array([0.25]), np.array([[0.5]])
         >>> BoundedVariance().log_factors(gap, variance, sizes).round(4).tolist()
         [[0.346]]
         """
-        up = np.maximum(1.0 + sizes * (gap / variance)[:, None], 0.0)
-        return np.asarray(np.log((0.5 + 0.5 * up * up) / (1.0 + 0.5 * sizes * sizes / variance[:, None])))
+        positive_part = np.maximum(1.0 + sizes * (gap / variance)[:, None], 0.0)
+        numerator = 0.5 + 0.5 * positive_part * positive_part
+        denominator = 1.0 + 0.5 * sizes * sizes / variance[:, None]
+        return np.asarray(np.log(numerator / denominator))
 
     def log_p(self, gap: FloatArray, variance: FloatArray, *, gaussian: bool) -> FloatArray:
         """Return the log of Cantelli's bound v / (v + D^2)."""
