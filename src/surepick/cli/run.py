@@ -92,14 +92,15 @@ def _measure(session: Session, program: Command, jobs: int, retries: int, final_
                 )
             return
         except MeasureError as error:
-            raise MeasureError(f"{error}. {_kept(session)}.", field=error.field) from error
+            raise MeasureError(f"{error}. {_resume_hint(session)}.", field=error.field) from error
         except KeyboardInterrupt:
             pass
-    print(f"interrupted; {_kept(session)}", file=sys.stderr)
+    print(f"interrupted; {_resume_hint(session)}", file=sys.stderr)
     raise typer.Exit(output.INTERRUPTED)
 
 
-def _kept(session: Session) -> str:
+def _resume_hint(session: Session) -> str:
+    """Return how many values an interrupted run has kept, and how to resume it."""
     kept = how_many(session.view().n_measured, "value is", "values are")
     return f"{kept} kept, and the same command resumes"
 

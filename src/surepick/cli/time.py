@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 ROUNDS = 1000  # at most, unless a budget is given
 BUSY, DRIFTED = 0.5, 0.1  # load of a processor, and change of all times, that are said
 LONGEST_NAME, BAR = 20, 10  # letters
-WINS = "if one command wins at least half of the rounds against each other one,"
+CONDITION = "if one command wins at least half of the rounds against each other one,"
 
 
 def time(
@@ -198,31 +198,42 @@ def rows_of(view: View, commands: Sequence[str], rounds: FloatArray) -> list[Row
 
 
 def lines_of(view: View, rows: Sequence[Row], margin: float, n_rounds: int, taken: float) -> Iterator[str]:
-    """Yield the answer: the fastest command, all of them with a bar each, and what is proved."""
-    first = rows[0]
+    """Yield the lines of the answer: the leader, every command with its median and a bar, and what is proved.
+
+    - rows: the commands, the leader first
+    - margin: the share by which a command may be slower and still count as fastest
+    - taken: seconds that the timing took
+    """
+    leader = rows[0]
     is_proved = view.state == "confident"
     within = f"at most {100 * margin:g}% slower"
     fastest = f"is fastest, or {within}" if margin else "is fastest"
-    yield wrapped(f"{first.name} {fastest if is_proved else 'leads'}.", indent=2)
-    wide = min(LONGEST_NAME, max(len(row.name) for row in rows))
+    yield wrapped(f"{leader.name} {fastest if is_proved else 'leads'}.", indent=2)
+
+    width = min(LONGEST_NAME, max(len(row.name) for row in rows))
     slowest = max(row.median or 0.0 for row in rows)
     for row in rows:
-        if row.median is None or row.ratio is None:
+        if row.median is None or row.ratio is None:  # not timed yet
             continue
         bar = _bar(row.median / slowest)
-        line = f"  {shortened(row.name, wide):<{wide}}  {bar:<{BAR}}  {duration(row.median):>8}"
-        if row is not first:
-            longer = f"x {row.ratio:.2f}" if row.ratio >= 2 else f"{row.ratio - 1:+.1%}"
-            line += f"  {longer:>6}  slower in {row.slower_in} of {how_many(row.rounds, 'round')}"
+        line = f"  {shortened(row.name, width):<{width}}  {bar:<{BAR}}  {duration(row.median):>8}"
+        if row is not leader:
+            ratio = f"x {row.ratio:.2f}" if row.ratio >= 2 else f"{row.ratio - 1:+.1%}"
+            line += f"  {ratio:>6}  slower in {row.slower_in} of {how_many(row.rounds, 'round')}"
         yield line
+
+    # The proof is about rounds won, not about medians, and assumes that one command wins against all others.
     if is_proved:
         claim = f"this one is {within} than it" if margin else "it is this one"
     elif len(view.proved.plans) < len(rows):
         claim = f"it is one of {', '.join(view.proved.plans)}"
     else:
         claim = ""
-    wrong = f"Wrong at most {odds(view.delta)}. Medians are not proved."
-    yield wrapped(f"{WINS} {claim}. {wrong}", "Proved: ") if claim else "Proved: nothing yet."
+    if claim:
+        wrong = f"Wrong at most {odds(view.delta)}. Medians are not proved."
+        yield wrapped(f"{CONDITION} {claim}. {wrong}", "Proved: ")
+    else:
+        yield "Proved: nothing yet."
     yield f"{how_many(n_rounds, 'round')} in random order, {duration(taken)}"
 
 

@@ -176,9 +176,9 @@ def are_expressions(plans: object) -> bool:
 def read_expressions(
     plans: Sequence[str] | Mapping[str, Any], arms: Sequence[str] | None
 ) -> tuple[FloatArray, list[str], list[str]]:
-    """The amounts of each arm, the names of the arms and those of the plans.
+    """Return the amounts, one row per plan and one column per arm, the names of the arms and of the plans.
 
-    Without names of arms, all that occur are arms, in the order in which they first do.
+    If `arms` is None, the arms are all names that occur in a plan, in the order of their first occurrence.
 
     >>> amounts, arms, names = read_expressions(["2*tea + coffee", "coffee - 0.5 cocoa"], None)
     >>> amounts.tolist(), arms
@@ -190,18 +190,18 @@ def read_expressions(
     read: dict[str, dict[str, float]] = {}
     for name, plan in named.items():
         try:
-            read[str(name)] = (
-                amounts_in(str(name), plan, arms)
-                if isinstance(plan, str)
-                else {str(arm): float(amount) for arm, amount in plan.items()}
-            )
-        except (TypeError, ValueError, OverflowError) as error:
-            if isinstance(error, ProblemError):
-                raise
+            if isinstance(plan, str):
+                read[str(name)] = amounts_in(str(name), plan, arms)
+            else:
+                read[str(name)] = {str(arm): float(amount) for arm, amount in plan.items()}
+        except ProblemError:  # it says what is wrong already, and is a ValueError
+            raise
+        except (TypeError, ValueError, OverflowError):
             raise ProblemError(
                 f"plan {name!r} must have a number for each arm that it uses, got {plan!r}", field="plans"
             ) from None
-    found = list(dict.fromkeys(arm for plan in read.values() for arm in plan)) if arms is None else list(arms)
+    occurring = dict.fromkeys(arm for plan in read.values() for arm in plan)
+    found = list(occurring if arms is None else arms)
     at = {arm: s for s, arm in enumerate(found)}
     matrix = np.zeros((len(read), len(found)))
     for k, (name, plan) in enumerate(read.items()):

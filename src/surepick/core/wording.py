@@ -19,7 +19,7 @@ def plural(number: float, one: str, many: str | None = None) -> str:
 
 
 def how_many(number: float, one: str, many: str | None = None) -> str:
-    """The number with commas at its thousands, and the word that goes with it."""
+    """Return the number, with commas at its thousands, and the word in singular or plural."""
     return f"{number:,.0f} {plural(number, one, many)}"
 
 

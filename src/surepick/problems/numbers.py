@@ -79,9 +79,11 @@ def as_table(
 def in_numbers(
     names: Sequence[str], guess: Numbers | None, spread: Any, noise: Any
 ) -> tuple[FloatArray | None, FloatArray, Any]:
-    """Return guess, spread and noise in numbers: "10%" of the guess, and of guess plus spread.
+    """Return guess, spread and noise with every percentage turned into a number.
 
-    Spread and noise are one number or share for all arms, or one per arm, in order or by name.
+    A percentage of `spread` is a share of the guess. A percentage of `noise` is a share of guess plus spread,
+    the largest that a mean can be. Both are one number or percentage for all arms, or one per arm, in order
+    or by name. Noise without a percentage is returned as it is.
 
     >>> guess, spread, noise = in_numbers(["road", "rail"], [30, 8], {"road": "10%", "rail": 2}, "5%")
     >>> spread.tolist(), noise
@@ -89,8 +91,8 @@ def in_numbers(
     """
     centre = None if guess is None else vector("guess", guess, names)
     width = half_widths(_shares("spread", spread, names, centre), names)
-    most = None if centre is None else np.abs(centre) + width
-    return centre, width, _shares("noise", noise, names, most)
+    largest_mean = None if centre is None else np.abs(centre) + width
+    return centre, width, _shares("noise", noise, names, largest_mean)
 
 
 def half_widths(spread: Any, names: Sequence[str]) -> FloatArray:

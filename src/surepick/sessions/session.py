@@ -121,9 +121,9 @@ class Session:
         chosen = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
         setup = Setup(problem, chosen, seed, budget, prior, name, lease).checked()
         events: list[Event] = [Created(setup.to_json()), *decided(SessionState(setup))]
-        place = open_store(store) if isinstance(store, str) else store
-        place.create(name, drafts_of(events, in_seconds(clock)()))
-        return cls(place, name, oracle=_oracle_of(problem), clock=clock)
+        opened = open_store(store) if isinstance(store, str) else store
+        opened.create(name, drafts_of(events, in_seconds(clock)()))
+        return cls(opened, name, oracle=_oracle_of(problem), clock=clock)
 
     @classmethod
     def open(

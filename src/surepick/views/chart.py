@@ -103,11 +103,15 @@ def _ends(rows: list[PlanRow], epsilon: float) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> Iterator[float]:
-    """Yield round numbers between the ends, two to six of them.
+    """Yield the ticks of an axis from low to high: two to six multiples of 1, 2 or 5 times a power of ten.
 
     >>> list(_ticks(-1.3, 7.2))
     [0.0, 2.0, 4.0, 6.0]
     """
-    power = 10.0 ** math.floor(math.log10((high - low) / 4))
-    step = next(power * one for one in STEPS if power * one * 5 >= high - low)
-    yield from (k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1))
+    length = high - low
+    power = 10.0 ** math.floor(math.log10(length / 4))
+    # The axis is 4 to 40 powers long. The smallest step that fits into it at most 5 times also fits at least
+    # twice, because neighbouring steps differ by a factor of at most 2.5.
+    step = next(power * factor for factor in STEPS if power * factor * 5 >= length)
+    for k in range(math.ceil(low / step), math.floor(high / step) + 1):
+        yield k * step

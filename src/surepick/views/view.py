@@ -228,30 +228,31 @@ class View:
         return f"View({self.line()})"
 
     def line(self) -> str:
-        """Return the View in one line."""
-        leads = "" if self.leader is None else repr(shortened(self.leader, LONGEST_NAME))
-        n = f"{self.n_measured:,} measured"
+        """Return one line: the session, its state, what is proved or which plan leads, and the count."""
+        leader = "" if self.leader is None else repr(shortened(self.leader, LONGEST_NAME))
         if not self.trusted:
-            first = self.doubts[0]
-            return f"{self.session}: DOUBTFUL, {leads} leads; {brief_doubt(first, self.unit)}"
+            doubt = brief_doubt(self.doubts[0], self.unit)
+            return f"{self.session}: DOUBTFUL, {leader} leads; {doubt}"
+        measured = f"{self.n_measured:,} measured"
         wrong = f"wrong at most {odds(self.delta).replace(' time ', ' ')}"
-        claims = {
+        claims = {  # what is proved of the leader
             "best": "is the best",
             "within_epsilon": f"within {value(self.epsilon, self.unit)} of the best",
             "better_than_incumbent": "is better than the plan in use",
             "incumbent_stays": "stays",
-            "own": "is the answer",
+            "own": "is the answer",  # a guarantee that the policy words itself
         }
         if self.proved.claim == "no_plan":
-            return f"{self.session}: {self.state}, no plan will do, {wrong}, {n}"
+            return f"{self.session}: {self.state}, no plan will do, {wrong}, {measured}"
         if self.proved.claim in claims:
-            return f"{self.session}: {self.state}, {leads} {claims[self.proved.claim]}, {wrong}, {n}"
+            return f"{self.session}: {self.state}, {leader} {claims[self.proved.claim]}, {wrong}, {measured}"
         if not self.n_measured:
             return f"{self.session}: {self.state}, nothing measured yet"
-        middle = None if self.forecast is None else self.forecast.median
-        more = "" if middle is None else f", about {count(middle, about=True)} more"
-        leads = f"{leads} leads" if leads else "nothing leads yet"
-        return f"{self.session}: {self.state}, {leads}, {n}{more}"
+        more = ""
+        if self.forecast is not None and self.forecast.median is not None:
+            more = f", about {count(self.forecast.median, about=True)} more"
+        leads = f"{leader} leads" if leader else "nothing leads yet"
+        return f"{self.session}: {self.state}, {leads}, {measured}{more}"
 
     def _repr_html_(self) -> str:
         from surepick.views.chart import STYLE, plans_chart

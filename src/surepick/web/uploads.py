@@ -66,7 +66,7 @@ class Uploads:
         self._turn = asyncio.Semaphore(1)
 
     def keep(self, uploads: list[Upload]) -> str:
-        """Keep these; return a key to them that cannot be guessed."""
+        """Keep these files and return a key to them that cannot be guessed; equal files keep their key."""
         known = next((key for key, kept in self._kept.items() if kept == uploads), None)
         key = known or secrets.token_urlsafe(16)
         self._kept[key] = uploads

@@ -257,10 +257,9 @@ class System(NamedTuple):
 
 
 def system_of(form: StandardForm, inequality: Inequality) -> System:
-    """Return the polytope with its tightest bounds and one more variable and row, t = gains.x.
+    """Return the polytope with its tightest bounds and one more variable t, with the row gains.x - t = 0.
 
-    t is L(x) less its constant, so that a box can be split by L. Its bounds are those over the box of plans,
-    a rounding error (`room`) further out.
+    t is L(x) without its constant. With it as a variable, a box of plans can be split at a value of L.
     """
     low, high = tight_bounds(form)
     m, n = form.matrix.shape
@@ -268,11 +267,18 @@ def system_of(form: StandardForm, inequality: Inequality) -> System:
     matrix[:m, :n] = form.matrix
     matrix[m, : form.n_arms] = inequality.gains
     matrix[m, n] = -1.0
+    # The bounds of t over the box: each term gains_s x_s is least and largest at an end of its interval.
+    # Wider bounds are bounds, too: the margin covers the rounding errors of both sums. 1e-300 keeps it
+    # positive when both are 0.
     ends = inequality.gains * np.array([low[: form.n_arms], high[: form.n_arms]])
-    least, most = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum())
-    room = NATS * (abs(least) + abs(most) + 1e-300)
+    least = float(ends.min(axis=0).sum())
+    most = float(ends.max(axis=0).sum())
+    margin = NATS * (abs(least) + abs(most) + 1e-300)
     return System(
-        matrix, np.append(form.right, 0.0), np.append(low, least - room), np.append(high, most + room)
+        matrix=matrix,
+        right=np.append(form.right, 0.0),
+        lower=np.append(low, least - margin),
+        upper=np.append(high, most + margin),
     )
 
 

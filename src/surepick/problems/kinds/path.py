@@ -89,25 +89,30 @@ class _Ways:
 
     @cached_property
     def every(self) -> list[list[int]] | None:
-        """The edges of every simple path; None where there are more than `MOST_LISTED` paths.
+        """The edges of every simple path from source to target; None if there are more than `MOST_LISTED`.
 
-        Depth first. A node is left only toward nodes from which the target can still be reached, so that the
-        work grows with the number of paths that are found. Sets of nodes are bits of whole numbers.
+        The search is depth first. It continues from a node only if the target can be reached from there
+        without a visited node, so it never explores a part of the network in which no path is found. Sets of
+        nodes are whole numbers: bit k stands for node k.
         """
-        leaving: list[list[tuple[int, int]]] = [[] for _ in self.network.nodes]
+        arcs_from: list[list[tuple[int, int]]] = [[] for _ in self.network.nodes]  # (head, edge) by tail
+        successors = [0] * len(self.network.nodes)  # the set of heads by tail
         for tail, head, edge in zip(
             self.tails.tolist(), self.heads.tolist(), self.edges.tolist(), strict=True
         ):
-            leaving[tail].append((head, edge))
-        after = [sum(1 << head for head in {head for head, _ in arcs}) for arcs in leaving]
-        found, stack = list[list[int]](), [(self.source, 1 << self.source, list[int]())]
+            arcs_from[tail].append((head, edge))
+            successors[tail] |= 1 << head
+        found: list[list[int]] = []
+        start: list[int] = []
+        stack = [(self.source, 1 << self.source, start)]  # a node, all nodes visited, the edges up to it
         while stack and len(found) <= MOST_LISTED:
-            node, seen, path = stack.pop()
+            node, visited, path = stack.pop()
             if node == self.target:
                 found.append(path)
-            elif _can_reach(after, node, self.target, seen):
-                free = [(head, edge) for head, edge in leaving[node] if not seen >> head & 1]
-                stack.extend((head, seen | 1 << head, [*path, edge]) for head, edge in free)
+            elif _can_reach(successors, node, self.target, visited):
+                for head, edge in arcs_from[node]:
+                    if not visited >> head & 1:
+                        stack.append((head, visited | 1 << head, [*path, edge]))
         return found if len(found) <= MOST_LISTED else None
 
     def count_at_most(self) -> int:
@@ -168,15 +173,15 @@ class _Ways:
         return " -> ".join(network.nodes[node] for node in nodes)
 
 
-def _can_reach(after: list[int], node: int, target: int, seen: int) -> bool:
-    """Return whether arcs lead from the node to the target without a node that was seen."""
-    new = known = after[node] & ~seen
+def _can_reach(successors: list[int], node: int, target: int, visited: int) -> bool:
+    """Return whether arcs lead from the node to the target without a visited node; sets of nodes are bits."""
+    new = known = successors[node] & ~visited
     while new and not known >> target & 1:
         following = 0
         for other in range(new.bit_length()):
             if new >> other & 1:
-                following |= after[other]
-        new = following & ~seen & ~known
+                following |= successors[other]
+        new = following & ~visited & ~known
         known |= new
     return bool(known >> target & 1)
 

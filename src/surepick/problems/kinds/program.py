@@ -295,11 +295,11 @@ def production(
     variable_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of making the most of limited resources when the yield of each product is near a guess.
+    """Return the problem of making the most of limited resources, with yields of products near a guess.
 
-    Every plan that keeps the limits can be chosen (a `Polytope`; where all products are whole, an oracle with
-    `list_plans=False`). With `list_plans`, or where draws are asked for, the plans are the best of draws near
-    the guess.
+    Every plan that keeps the limits can be chosen: a `Polytope`, or an oracle if all products are whole and
+    `list_plans=False`. With `list_plans`, or if draws are asked for, the plans are the best plans of draws
+    near the guess.
 
     - `use`: what each product (column) takes of each resource (row); or a `Program`, or an MPS file.
       A program states its own limits, senses, bounds, goal and names, so of these only `guess` may be given
@@ -319,11 +319,18 @@ def production(
     [[0.0, 4.0], [2.0, 3.0]]
     """
     if isinstance(use, Program | str | Path) or (isinstance(use, Mapping) and "row_lower" in use):
-        given = {"limits": limits is not None, "senses": senses != "<=", "lower": np.any(lower != 0.0)}
-        given |= {"upper": np.any(upper != np.inf), "whole": whole is not False, "goal": goal is not None}
-        for name, is_given in (given | {"variable_names": variable_names is not None}).items():
-            if is_given:
-                raise ProblemError(f"{name} is said by the program; change it there", field=name)
+        is_given = {
+            "limits": limits is not None,
+            "senses": senses != "<=",
+            "lower": np.any(lower != 0.0),
+            "upper": np.any(upper != np.inf),
+            "whole": whole is not False,
+            "goal": goal is not None,
+            "variable_names": variable_names is not None,
+        }
+        for name, given in is_given.items():
+            if given:
+                raise ProblemError(f"the program states its own {name}; change it there", field=name)
         program = _given_program(use)
     else:
         if guess is None:
@@ -343,8 +350,9 @@ def production(
     problem = _family(program, "production", "program").problem(centre, **options)
     if guess is not None or not isinstance(problem, Polytope):
         return problem
-    names = zip(program.variable_names, program.objective.tolist(), strict=True)
-    return problem.with_settings(known={name: 0.0 for name, cost in names if cost == 0.0})
+    # The guess is a program's objective. Variables that it leaves out are known to bring 0.
+    costs = zip(program.variable_names, program.objective.tolist(), strict=True)
+    return problem.with_settings(known={name: 0.0 for name, cost in costs if cost == 0.0})
 
 
 def portfolio(
