@@ -12,13 +12,13 @@ from common import largest
 from session_tools import SCALE, Tapes, problem, run_to_end
 from surepick.errors import NoiseWarning
 from surepick.noise.aa import against_itself, turns
-from surepick.noise.check import LOOKS, Reading, check_noise, powers, wander
+from surepick.noise.check import NOISE_TESTS, Reading, check_noise, powers, wander
 from surepick.noise.record import ArmRecord, count_release
 from surepick.sessions.session import Session
 
 TWO = largest(np.eye(2))
 LEARNED = sp.Problem(np.eye(2), goal="largest")  # noise unknown, by replicates
-LEVEL = {look.name: look.level for look in LOOKS}
+LEVEL = {test.name: test.level for test in NOISE_TESTS}
 DRIFT = LEVEL["drift"]
 
 
@@ -141,7 +141,7 @@ def arms_of(lengths, seed, *, step=0.0, scale=1.0):
 
 
 @pytest.mark.parametrize("lengths", [(2, 2), (7,), (40, 40), (12,) * 9, (10, 90)])
-def test_the_level_of_the_look_at_drift_is_what_it_says(lengths):
+def test_the_test_for_drift_keeps_its_level(lengths):
     levels = [wander(arms_of(lengths, seed, scale=3.0))[0] for seed in range(800)]
     for wanted in (0.05, DRIFT):
         below = sum(level < wanted for level in levels)
@@ -150,9 +150,9 @@ def test_the_level_of_the_look_at_drift_is_what_it_says(lengths):
 
 def test_levels_that_wander_slowly_are_found():
     """A twentieth of a scale at each of 120 measurements: half a scale in the end."""
-    looks = [wander(arms_of((120, 120), seed, step=0.05)) for seed in range(150)]
-    assert np.mean([level < DRIFT for level, _ in looks]) > 0.25
-    assert 0.3 < np.median([far for _, far in looks]) < 0.8
+    found = [wander(arms_of((120, 120), seed, step=0.05)) for seed in range(150)]
+    assert np.mean([level < DRIFT for level, _ in found]) > 0.25
+    assert 0.3 < np.median([far for _, far in found]) < 0.8
     found = check_noise(TWO, record_of(lambda rng, n: wandering(rng, n, 0.08), 0, 150))
     assert [doubt.code for doubt in found] == ["drift"]
 

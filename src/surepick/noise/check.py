@@ -1,12 +1,13 @@
 """Check whether the values look as the guarantee assumes: independent, around one mean, of the given scale.
 
-`LOOKS` lists the looks. Each has the level at which it may object to an honest session, and returns its
-doubts with its power: what it would have found in nine of ten sessions with as many values. Together they
-object to at most 2% of honest sessions with Gaussian noise, seen at their end (`benchmarks/misuse.py`).
+`NOISE_TESTS` lists the statistical tests. Each has a level, the probability with which it may object to an
+honest session, and returns its doubts with its power: the effect that it finds in nine of ten sessions with
+as many values. Together they object to at most 2% of honest sessions with Gaussian noise, tested at their end
+(`benchmarks/misuse.py`).
 
 Noise that is smaller than its scale is fine, and so is dependence that leaves means as exact as the scale
-says. If the scale is unknown, the Student factors of the proof rest on the Gaussian shape: then the looks
-test the shape, and compare nothing with a scale.
+says. If the scale is unknown, the Student factors of the proof rest on the Gaussian shape: then the shape is
+tested, and nothing is compared with a scale.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from surepick.core.wording import how_many
 from surepick.noise.record import ArmRecord
 
 FEWEST_FOR_DRIFT, FEWEST_FOR_SKEWNESS, FEWEST_FOR_KURTOSIS = 8, 8, 20  # values of an arm
-FINE = 0.1  # of successive values are equal where the step of rounding is .35 standard deviations
-LOUD = 0.001  # noise so unlikely is larger than stated, and drift is seen in its own units
-LONGEST_RUN = 5  # times that one request is released before it is said
+FINE = 0.1  # share of successive values that are equal if the rounding step is .35 standard deviations
+LARGER_NOISE = 0.001  # p-value below which noise counts as larger than stated; drift is then relative to it
+LONGEST_RUN = 5  # releases of one request that raise a doubt
 N_WEIGHTS = 16  # of Nyblom's statistic; the others are less than a hundredth of their sum
-POWER = 0.9  # the share of sessions in which a look finds what is named as its power
-WANDERING = 28.0  # a step of this / n scales is found nine times in ten, by simulation
+POWER = 0.9  # share of sessions in which a test finds the effect that it states as its power
+WANDERING = 28.0  # random steps of this / n scales are found nine times in ten, by simulation
 
 ADVICE = {
     "noise_larger": "begin again with a larger noise, or leave the noise out: then it is learned",
@@ -56,7 +57,7 @@ def normal_above(level: float) -> float:
 def chi_square_tail(x: float, freedom: float) -> float:
     """Return the probability that a chi-square variable exceeds x, by Wilson and Hilferty's cube root.
 
-    Below one in a hundred it is too large by at most a fraction: a look at this level objects less often.
+    Tails below one in a hundred come out a little too large: a test at such a level objects less often.
 
     >>> round(chi_square_tail(16.266, 3), 5)  # exactly .001
     0.00113
@@ -72,21 +73,24 @@ class Reading(NamedTuple):
     stated: float | None  # standard deviation of one value, None where it is unknown
     record: ArmRecord
     unit: str
-    is_apart: bool  # whether its noise is independent of that of all others that are apart
+    is_independent: bool  # whether its noise is independent of all other readings with this flag
 
     @property
     def scale(self) -> float:
-        """The unit in which the looks see it: the stated scale, or 1."""
+        """The unit of its deviations: the stated standard deviation, or 1 if that is unknown."""
         return 1.0 if self.stated is None else self.stated
 
     @property
     def squares(self) -> float:
-        """Its squared deviations in units of the scale, chi-square with n - 1 degrees of freedom."""
+        """The sum of squared deviations from the mean, in units of the scale.
+
+        If Gaussian noise has that scale, it is chi-square with n - 1 degrees of freedom.
+        """
         return self.record.squares / self.scale**2
 
 
 class Power(NamedTuple):
-    """The size of an effect that a look finds nine times in ten, and the words for it."""
+    """The size of an effect that a test finds nine times in ten, and its description."""
 
     size: float
     text: str
@@ -94,56 +98,57 @@ class Power(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """All that the looks see."""
+    """The data of all tests."""
 
     problem: AnyProblem
     readings: list[Reading]  # with two values or more
-    apart: list[Reading]  # those whose noise is independent of each other
+    independent: list[Reading]  # those whose noise is independent of each other
     n_recorded: list[int]  # by probe
     releases: Mapping[str, int]  # by request
 
     @property
     def groups(self) -> list[list[Reading]]:
-        """Each reading, and all of those apart together."""
-        return [[one] for one in self.readings] + ([self.apart] if len(self.apart) > 1 else [])
+        """The groups to test: each reading alone, and all independent ones pooled."""
+        return [[one] for one in self.readings] + ([self.independent] if len(self.independent) > 1 else [])
 
     def least_likely(self, tail: Callable[[list[Reading]], float]) -> tuple[float, list[Reading]]:
-        """Return the group with the smallest tail probability, corrected for the number of groups.
+        """Return the smallest tail probability of a group, corrected for the number of groups, and the group.
 
-        All together have three quarters of the level, single ones share the rest.
+        A weighted Bonferroni correction: the pooled group has three quarters of the level (a factor of 4/3),
+        and the single readings share the rest.
         """
-        many = (4 if len(self.apart) > 1 else 1) * len(self.readings)
+        many = (4 if len(self.independent) > 1 else 1) * len(self.readings)
         found = [(tail(one) * (many if len(one) == 1 else 4 / 3), one) for one in self.groups]
         return min(found, key=lambda pair: pair[0])
 
 
-Seen = tuple[list[Doubt], Power | None]  # no power: nothing could have been seen
+Finding = tuple[list[Doubt], Power | None]  # None: with so few values the test finds nothing
 
 
-class Look(NamedTuple):
-    """One look at the values; `level` is how often it may object to an honest session."""
+class NoiseTest(NamedTuple):
+    """One test of the values; `level` is the probability with which it may object to an honest session."""
 
     name: str
-    of: str  # "scale": where it is known; "shape": where it is unknown; "releases": always
+    of: str  # "scale": if it is known; "shape": if the scale is unknown; "releases": always
     level: float
-    see: Callable[[Sample, float], Seen]
-    unless: tuple[str, ...] = ()  # codes of doubts that explain what it would find
+    run: Callable[[Sample, float], Finding]
+    unless: tuple[str, ...] = ()  # with one of these doubts its own are dropped: they have the same cause
 
 
 def check_noise(
     problem: AnyProblem, records: Sequence[ArmRecord], releases: Mapping[str, int] | None = None
 ) -> tuple[Doubt, ...]:
-    """Return what the values have that the guarantee does not allow."""
-    return tuple(doubt for _, (doubts, _) in _looks(problem, records, releases or {}) for doubt in doubts)
+    """Return a doubt for each way in which the values contradict the guarantee's assumptions."""
+    return tuple(doubt for _, (doubts, _) in _run_tests(problem, records, releases or {}) for doubt in doubts)
 
 
 def powers(problem: AnyProblem, records: Sequence[ArmRecord]) -> dict[str, Power]:
-    """Return what each look would have found in nine of ten sessions with as many values, by its name."""
-    return {name: power for name, (_, power) in _looks(problem, records, {}) if power is not None}
+    """Return, by test name, the effect that it finds in nine of ten sessions with as many values."""
+    return {name: power for name, (_, power) in _run_tests(problem, records, {}) if power is not None}
 
 
 def could_have_seen(problem: AnyProblem, records: Sequence[ArmRecord]) -> str:
-    """Return in words what the check would have found in nine of ten sessions with as many values."""
+    """Return a sentence on the effects that the check finds in nine of ten sessions with as many values."""
     if problem.noise_kind == BOUNDED_VARIANCE:
         return ""
     found = powers(problem, records)
@@ -157,34 +162,37 @@ def could_have_seen(problem: AnyProblem, records: Sequence[ArmRecord]) -> str:
     )
 
 
-def _looks(
+def _run_tests(
     problem: AnyProblem, records: Sequence[ArmRecord], releases: Mapping[str, int]
-) -> Iterator[tuple[str, Seen]]:
-    """Yield what each look sees that this problem allows; noise of bounded variance may have any shape."""
+) -> Iterator[tuple[str, Finding]]:
+    """Yield the name and finding of each test that applies to this problem.
+
+    Noise of which only the variance is bounded may have any shape and outliers: only releases are tested.
+    """
     readings = [one for one in _readings(problem, records) if one.record.n > 1]
     n_recorded = [records[problem.readings_of(probe)[0]].n for probe in range(problem.n_probes)]
-    apart = [one for one in readings if one.is_apart]
-    sample = Sample(problem, readings, apart, n_recorded, releases)
+    independent = [one for one in readings if one.is_independent]
+    sample = Sample(problem, readings, independent, n_recorded, releases)
     found = set[str]()
     is_any_shape = problem.noise_kind == BOUNDED_VARIANCE
     applies = {
         "scale": bool(readings) and problem.knows_noise and not is_any_shape,
-        "shape": bool(apart) and not problem.knows_noise and not is_any_shape,
+        "shape": bool(independent) and not problem.knows_noise and not is_any_shape,
         "releases": bool(readings or releases),
     }
-    for look in LOOKS:
-        if applies[look.of]:
-            doubts, power = look.see(sample, look.level)
-            doubts = [] if found.intersection(look.unless) else doubts
+    for test in NOISE_TESTS:
+        if applies[test.of]:
+            doubts, power = test.run(sample, test.level)
+            doubts = [] if found.intersection(test.unless) else doubts
             found.update(doubt.code for doubt in doubts)
-            yield look.name, (doubts, power)
+            yield test.name, (doubts, power)
 
 
 def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Reading]:
     """Yield all readings with their scales.
 
     Readings with a given covariance are recorded as whitened values (`whiten_use`), whose scale is 1. If the
-    noise is unknown, only the first reading of a use is apart.
+    noise is unknown, readings of one use may be correlated, so that only the first counts as independent.
     """
     known = problem.noise_scale if problem.knows_noise else None
     scales = [None] * problem.n_readings if known is None else known.tolist()
@@ -196,8 +204,8 @@ def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Rea
         elif probes.owner[r] in probes.covariances and not probes.unknown:
             yield Reading(f"{name}, freed of shared noise", 1.0, records[r], "", True)
         else:
-            apart = not probes.unknown or r == int(probes.start[probes.owner[r]])
-            yield Reading(name, scale, records[r], unit, apart)
+            is_independent = not probes.unknown or r == int(probes.start[probes.owner[r]])
+            yield Reading(name, scale, records[r], unit, is_independent)
 
 
 def _doubt(code: str, text: str, readings: list[Reading], times: float) -> Doubt:
@@ -210,48 +218,49 @@ def _doubt(code: str, text: str, readings: list[Reading], times: float) -> Doubt
 
 
 def _deviation(readings: list[Reading]) -> float:
-    """Return the standard deviation of one value in units of the scales."""
+    """Return the pooled standard deviation of one value, in units of each reading's scale."""
     freedom = sum(one.record.n - 1 for one in readings)
     return math.sqrt(sum(one.squares for one in readings) / freedom)
 
 
-def _loudness(readings: list[Reading]) -> float:
-    """Return the probability of so large deviations if the noise has its scales."""
-    return chi_square_tail(sum(one.squares for one in readings), sum(one.record.n - 1 for one in readings))
+def _variance_p_value(readings: list[Reading]) -> float:
+    """Return the probability of a pooled variance at least this large if the noise has its scales."""
+    freedom = sum(one.record.n - 1 for one in readings)
+    return chi_square_tail(sum(one.squares for one in readings), freedom)
 
 
 def _binomial_tail(k: int, n: int, p: float) -> float:
-    """Return the probability of k or more successes of n."""
+    """Return the probability of k or more successes in n trials of probability p."""
     from scipy.special import bdtrc  # takes a quarter of a second to load, and is rarely needed
 
     return float(bdtrc(k - 1, n, p))
 
 
-def _resolution(sample: Sample, level: float) -> Seen:
-    """Look for values that are rounded as coarsely as they vary: too many successive ones are equal.
+def _resolution(sample: Sample, level: float) -> Finding:
+    """Test for rounding that is coarse next to the noise: too many successive values are equal.
 
     Arms whose values are all equal do not count: they may have no noise at all.
     """
-    n = sum(one.record.n - 1 for one in sample.apart)
+    n = sum(one.record.n - 1 for one in sample.independent)
     share = FINE + (normal_above(level) * 0.3 + normal_above(1 - POWER) * 0.5) / math.sqrt(n)
     power = Power(share, f"rounding that makes {share:.0%} of successive values equal") if share < 1 else None
-    vary = [one.record for one in sample.apart if one.squares > 0]
+    vary = [one.record for one in sample.independent if one.squares > 0]
     ties, pairs = sum(one.n_ties for one in vary), sum(one.n - 1 for one in vary)
     if ties <= FINE * pairs or _binomial_tail(ties, pairs, FINE) >= level:
         return [], power
     text = f"{ties / pairs:.0%} of successive values are equal: readings are rounded too coarsely"
-    return [_doubt("coarse", text, sample.apart, _deviation(sample.apart))], power
+    return [_doubt("coarse", text, sample.independent, _deviation(sample.independent))], power
 
 
-def _shape(sample: Sample, level: float) -> Seen:
-    """Look for heavy tails, or else skewed values; both share the level."""
-    n = sum(one.record.n for one in sample.apart if one.record.n >= FEWEST_FOR_SKEWNESS)
+def _shape(sample: Sample, level: float) -> Finding:
+    """Test for heavy tails by the kurtosis, and then for skewed values; each has half of the level."""
+    n = sum(one.record.n for one in sample.independent if one.record.n >= FEWEST_FOR_SKEWNESS)
     if not n:
         return [], None
-    # of skewed values the sample skewness varies about twice as much as of Gaussian ones
+    # the sample skewness of skewed values varies about twice as much as that of Gaussian ones
     least = (normal_above(level / 4) + 2 * normal_above(1 - POWER)) * math.sqrt(6 / n)
     power = Power(least, f"a skewness of {least:.2g} or tails as heavy")
-    vary = [one.record for one in sample.apart if one.squares > 0]
+    vary = [one.record for one in sample.independent if one.squares > 0]
     skew = _combined(vary, FEWEST_FOR_SKEWNESS, skewness)
     words = ""
     if _combined(vary, FEWEST_FOR_KURTOSIS, kurtosis) > normal_above(level / 2):
@@ -262,18 +271,21 @@ def _shape(sample: Sample, level: float) -> Seen:
     if not words:
         return [], power
     text = f"the noise is not Gaussian, which the guarantee assumes: {words}"
-    return [_doubt("heavy_tails", text, sample.apart, _deviation(sample.apart))], power
+    return [_doubt("heavy_tails", text, sample.independent, _deviation(sample.independent))], power
 
 
 def _combined(records: Sequence[ArmRecord], fewest: int, normal: Callable[[ArmRecord], float]) -> float:
-    """Return the arms' standard normal numbers as one (Stouffer); 0 where no arm has enough values."""
+    """Return the arms' z-scores combined into one by Stouffer's method, weighted by sqrt(n).
+
+    Arms with fewer than `fewest` values are left out; without any arm it is 0.
+    """
     enough = [one for one in records if one.n >= fewest]
     total = math.fsum(math.sqrt(one.n) * normal(one) for one in enough)
     return total / math.sqrt(sum(one.n for one in enough) or 1)
 
 
 def skewness(of: ArmRecord) -> float:
-    """Return D'Agostino's (1970) transformation of the sample skewness to a normal number."""
+    """Return the z-score of the sample skewness, by D'Agostino's (1970) transformation."""
     n = of.n
     y = math.sqrt(n) * of.cubes / of.squares**1.5 * math.sqrt((n + 1) * (n + 3) / (6 * (n - 2)))
     beta = 3 * (n * n + 27 * n - 70) * (n + 1) * (n + 3) / ((n - 2) * (n + 5) * (n + 7) * (n + 9))
@@ -282,7 +294,7 @@ def skewness(of: ArmRecord) -> float:
 
 
 def kurtosis(of: ArmRecord) -> float:
-    """Return Anscombe and Glynn's (1983) transformation of the sample kurtosis to a normal number."""
+    """Return the z-score of the sample kurtosis, by Anscombe and Glynn's (1983) transformation."""
     n = of.n
     variance = 24 * n * (n - 2) * (n - 3) / ((n + 1) ** 2 * (n + 3) * (n + 5))
     x = (n * of.fourths / of.squares**2 - 3 * (n - 1) / (n + 1)) / math.sqrt(variance)
@@ -293,15 +305,15 @@ def kurtosis(of: ArmRecord) -> float:
     return (1 - 2 / (9 * a) - math.cbrt((1 - 2 / a) / below)) / math.sqrt(2 / (9 * a))
 
 
-def _noise(sample: Sample, level: float) -> Seen:
-    """Look for values of an arm, or of all arms together, that vary more than was stated."""
+def _noise(sample: Sample, level: float) -> Finding:
+    """Test whether the variance of an arm, or of all arms pooled, exceeds the stated one (chi-square)."""
     freedom = sum(one.record.n - 1 for one in sample.groups[-1])
     error, z = 2.0 / (9.0 * freedom), (normal_above(level / 2), -normal_above(1 - POWER))
     high, low = (max(1.0 - error + at * math.sqrt(error), 0.1) for at in z)
     times = (high / low) ** 1.5  # of chi-square quantiles, by their cube roots
     power = Power(times, f"noise of {times:.2f} times its scale in all arms") if times < 10 else None
 
-    chance, group = sample.least_likely(_loudness)
+    chance, group = sample.least_likely(_variance_p_value)
     if chance >= level:
         return [], power
     seen = _deviation(group)
@@ -315,10 +327,11 @@ def _noise(sample: Sample, level: float) -> Seen:
     return [_doubt("noise_larger", text, group, seen)], power
 
 
-def _outlier(sample: Sample, level: float) -> Seen:
-    """Look for a value too far from its mean.
+def _outlier(sample: Sample, level: float) -> Finding:
+    """Test for a value too far from its arm's mean.
 
-    Sub-Gaussian noise is t scales away with probability 2 exp(-t^2/2) at most.
+    Sub-Gaussian noise exceeds t scales with probability at most 2 exp(-t^2/2). A union bound over all n
+    values gives t = sqrt(2 log(2 n / level)).
     """
     reach = math.sqrt(2.0 * math.log(2.0 * sum(one.record.n for one in sample.readings) / level))
     size = reach + normal_above(1 - POWER)
@@ -340,19 +353,20 @@ def _outlier(sample: Sample, level: float) -> Seen:
     return [_doubt("heavy_tails", text, [one], _deviation([one]))], power
 
 
-def _dependence(sample: Sample, level: float) -> Seen:
-    """Look for correlated successive values, if means are less exact for it than the scale says.
+def _dependence(sample: Sample, level: float) -> Finding:
+    """Test for correlated successive values that make means less exact than the stated scale says.
 
-    The sum of products of successive residuals, over its standard error, is about normal (von Neumann).
+    The sum of products of successive residuals, over its standard error, is about normal (von Neumann). With
+    a correlation r of successive values (AR(1)) the variance of a mean is (1 + r)/(1 - r) times as large.
     """
-    pairs = sum(one.record.n - 2 for one in sample.apart)
+    pairs = sum(one.record.n - 2 for one in sample.independent)
     if pairs < 1:
         return [], None
     size = (normal_above(level) + normal_above(1 - POWER)) / math.sqrt(pairs)
     power = Power(size, f"a correlation of {size:.2f} between successive values") if size < 0.9 else None
-    product = sum(one.record.product / one.scale**2 for one in sample.apart)
-    error = math.sqrt(sum(one.record.product_squares / one.scale**4 for one in sample.apart))
-    variance = _deviation(sample.apart) ** 2
+    product = sum(one.record.product / one.scale**2 for one in sample.independent)
+    error = math.sqrt(sum(one.record.product_squares / one.scale**4 for one in sample.independent))
+    variance = _deviation(sample.independent) ** 2
     if product <= normal_above(level) * error:
         return [], power
     correlation = min(product / pairs / variance, 0.99)
@@ -361,21 +375,21 @@ def _dependence(sample: Sample, level: float) -> Seen:
         f"successive values of an arm have a correlation of about {correlation:.2f}, which makes their "
         f"means as uncertain as noise {times:.3g} times as large would"
     )
-    return [_doubt("dependent", text, sample.apart, times)] if times > 1 else [], power
+    return [_doubt("dependent", text, sample.independent, times)] if times > 1 else [], power
 
 
-def _drift(sample: Sample, level: float) -> Seen:
-    """Look for a mean that jumps or wanders, in one arm or in all arms together."""
+def _drift(sample: Sample, level: float) -> Finding:
+    """Test for a mean that jumps or drifts, in one arm or in all arms together (Nyblom's test, `wander`)."""
     longest = max(one.record.n for one in sample.readings)
-    if longest < FEWEST_FOR_DRIFT:  # an odd value or two are no change
+    if longest < FEWEST_FOR_DRIFT:  # one or two outliers are no drift
         return [], None
     size = WANDERING / math.sqrt(longest)
     power = Power(size, f"a mean that wanders by {size:.2g} scales") if size < 5 else None
 
     def tail(group: list[Reading]) -> float:
         is_short = max(one.record.n for one in group) < FEWEST_FOR_DRIFT
-        is_loud = _loudness(group) < LOUD  # then in units of the noise that there is
-        return 1.0 if is_short else wander(group, _deviation(group) if is_loud else 1.0)[0]
+        is_larger = _variance_p_value(group) < LARGER_NOISE  # then drift is in units of the estimated noise
+        return 1.0 if is_short else wander(group, _deviation(group) if is_larger else 1.0)[0]
 
     chance, group = sample.least_likely(tail)
     if chance >= level:
@@ -387,15 +401,15 @@ def _drift(sample: Sample, level: float) -> Seen:
 
 
 def wander(group: Sequence[Reading], times: float = 1.0) -> tuple[float, float]:
-    """Apply Nyblom's test to noise of `times` scales; return its level, and how far means seem to wander.
+    """Return the p-value of Nyblom's test for constant means, and how far the means seem to wander.
 
-    Let S_k = k (mean of the first k values - mean of all n), in noise scales. Against a mean that takes a
-    small random step at every value, the same for all arms, no test is more powerful near the null
-    than one by the sum of all S_k^2; it sees a jump as well. With independent noise S is a Brownian bridge,
-    and sum S_k^2 / n^2 = sum_j w_j Z_j^2 with independent normal Z_j and w_j = 1/(2 n sin(j pi/(2n)))^2.
-    A chi-square variable with the same mean, variance and skewness stands for that sum (Pearson), and the
-    marks of the record, a tenth apart, for the places between them. The level is the probability of so large
-    a statistic; the distance is in noise scales.
+    The noise is taken as `times` the stated scales. Let S_k = k (mean of the first k values - mean of all n),
+    in noise scales. Against a mean that takes a small random step at every value, the same for all arms, the
+    test by the sum of all S_k^2 is the most powerful near the null; it finds a jump as well. With independent
+    noise S is a Brownian bridge, and sum S_k^2 / n^2 = sum_j w_j Z_j^2 with independent normal Z_j and
+    w_j = 1/(2 n sin(j pi/(2n)))^2. Two approximations: a chi-square variable with the same mean, variance and
+    skewness replaces that sum (Pearson), and the recorded means, at every n that is a tenth larger than the
+    last, replace those between them. The distance is in noise scales.
     """
     n = np.array([one.record.n for one in group])
     shares = (n / n.max()) ** 2
@@ -419,12 +433,12 @@ def wander(group: Sequence[Reading], times: float = 1.0) -> tuple[float, float]:
     return tail, far
 
 
-def _released(sample: Sample, level: float) -> Seen:
-    """Look for probes whose requests are released far more often than others, or one request many times.
+def _released(sample: Sample, level: float) -> Finding:
+    """Test for probes whose requests are released far more often than others, or one request many times.
 
     A worker who releases a request after seeing its value biases the means. If releases had nothing to do
-    with the values, each would fall on a probe with the probability of its share of all requests. The first
-    look is skipped for plays, whose readings are counted by arm and not by play.
+    with the values, each would fall on a probe with the probability of its share of all requests. This
+    first test is skipped for plays, whose readings are counted by arm and not by play.
     """
     problem = sample.problem
     n_probes = problem.n_probes
@@ -458,12 +472,12 @@ def _released(sample: Sample, level: float) -> Seen:
 
 
 _FAR = ("noise_larger", "heavy_tails")
-LOOKS = (
-    Look("resolution", "shape", 0.001, _resolution),
-    Look("shape", "shape", 0.001, _shape, unless=("coarse",)),
-    Look("noise", "scale", 0.002, _noise),
-    Look("outlier", "scale", 0.001, _outlier, unless=_FAR),
-    Look("successors", "scale", 0.001, _dependence, unless=_FAR),
-    Look("drift", "scale", 0.01, _drift, unless=("heavy_tails",)),  # the hardest to see
-    Look("releases", "releases", 0.001, _released),
+NOISE_TESTS = (
+    NoiseTest("resolution", "shape", 0.001, _resolution),
+    NoiseTest("shape", "shape", 0.001, _shape, unless=("coarse",)),
+    NoiseTest("noise", "scale", 0.002, _noise),
+    NoiseTest("outlier", "scale", 0.001, _outlier, unless=_FAR),
+    NoiseTest("successors", "scale", 0.001, _dependence, unless=_FAR),
+    NoiseTest("drift", "scale", 0.01, _drift, unless=("heavy_tails",)),  # the hardest to see
+    NoiseTest("releases", "releases", 0.001, _released),
 )
