@@ -83,7 +83,7 @@ RECTANGLE_RADIUS = Radius("rectangle", RECTANGLE, True, SUB_GAUSSIAN)  # of CLUC
 
 
 def radius_named(name: str) -> Radius:
-    """The radius with this name.
+    """Return the radius with this name.
 
     >>> radius_named("normal-mixture").sound
     True
@@ -94,7 +94,7 @@ def radius_named(name: str) -> Radius:
 
 
 def inflation(code: int, count: float, lam: float) -> float:
-    """The factor of y_s^2 R_s^2 (rectangle: of |y_s| R_s) in a pair's variance after `count` measurements."""
+    """Return the factor of y_s^2 R_s^2 (rectangle: of |y_s| R_s) in a radius after `count` measurements."""
     if code == NORMAL_MIXTURE or code == NORMAL_MIXTURE_JOINT:
         return (count + lam) / (count * count)
     if code == RECTANGLE:
@@ -112,7 +112,7 @@ def term(code: int, count: float, lam: float) -> float:
 
 
 def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_weight: float) -> float:
-    """The part of the threshold that is the same for all pairs (`joint`: without the arms' terms).
+    """Return the part of the threshold that is the same for all pairs (`joint`: without the arms' terms).
 
     `log_plans` is log K for `published`, log d for `rectangle` and log(K-1) otherwise; `log_weight` is log p
     of the lam in use. The papers' round number t is one more than the measurements so far.
@@ -138,12 +138,12 @@ def lam_index(mean_count: float) -> int:
 
 
 def lam_value(index: int) -> float:
-    """The lam with this index."""
-    return math.ldexp(1.0, int(2 * index))  # 4^index
+    """Return the lam of the grid with this index, 4^index."""
+    return math.ldexp(1.0, int(2 * index))  # exact: 2^(2 index)
 
 
 def lam_log_weight(index: int) -> float:
-    """The logarithm of that lam's share of delta: 1/((i+1)(i+2)), which sums to one over the grid."""
+    """Return log p of the lam with index i, its part of delta: p = 1/((i+1)(i+2)) sums to 1 over the grid."""
     return -math.log((index + 1.0) * (index + 2.0))
 
 
@@ -171,7 +171,7 @@ def kaufmann_koolen_c(x: float) -> float:
 
 
 def support_base(radius: Radius, n_plans: int, n_arms: int, delta: float) -> FloatArray:
-    """Return what the size of a pair's support adds to its threshold, for sizes 0 to n_arms."""
+    """Return base(m), the part of a threshold that depends on the support's size m, for m = 0 to n_arms."""
     base = np.zeros(n_arms + 1)
     if radius.code == KAUFMANN_KOOLEN:
         x = math.log(max(n_plans - 1, 1) / delta)
