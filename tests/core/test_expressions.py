@@ -55,6 +55,7 @@ def test_names_of_known_arms_need_no_quotes():
         ["road-north", "tea"],
         ["tea", "tea"],
         {"a": {"tea": "much"}, "b": "tea"},
+        {1: "tea", "1": "coffee", "c": "cocoa"},
     ],
 )
 def test_what_is_no_sum_is_refused_with_the_plan_and_the_place(plans):

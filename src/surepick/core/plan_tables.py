@@ -184,16 +184,17 @@ def read_expressions(
     >>> amounts.tolist(), arms
     ([[2.0, 1.0, 0.0], [0.0, 1.0, -0.5]], ['tea', 'coffee', 'cocoa'])
     """
-    named = dict(plans) if isinstance(plans, Mapping) else {text: text for text in plans}
+    given = plans.items() if isinstance(plans, Mapping) else zip(plans, plans, strict=True)
+    named = {str(name): plan for name, plan in given}
     if len(named) < len(plans):
-        raise ProblemError("two plans are written alike; leave one of them out", field="plans")
+        raise ProblemError("two plans have the same name; leave one of them out", field="plans")
     read: dict[str, dict[str, float]] = {}
     for name, plan in named.items():
         try:
             if isinstance(plan, str):
-                read[str(name)] = amounts_in(str(name), plan, arms)
+                read[name] = amounts_in(name, plan, arms)
             else:
-                read[str(name)] = {str(arm): float(amount) for arm, amount in plan.items()}
+                read[name] = {str(arm): float(amount) for arm, amount in plan.items()}
         except ProblemError:  # it says what is wrong already, and is a ValueError
             raise
         except (TypeError, ValueError, OverflowError):

@@ -230,9 +230,10 @@ class View:
     def line(self) -> str:
         """Return one line: the session, its state, what is proved or which plan leads, and the count."""
         leader = "" if self.leader is None else repr(shortened(self.leader, LONGEST_NAME))
+        leads = f"{leader} leads" if leader else "nothing leads"
         if not self.trusted:
             doubt = brief_doubt(self.doubts[0], self.unit)
-            return f"{self.session}: DOUBTFUL, {leader} leads; {doubt}"
+            return f"{self.session}: DOUBTFUL, {leads}; {doubt}"
         measured = f"{self.n_measured:,} measured"
         wrong = f"wrong at most {odds(self.delta).replace(' time ', ' ')}"
         claims = {  # what is proved of the leader
@@ -251,7 +252,6 @@ class View:
         more = ""
         if self.forecast is not None and self.forecast.median is not None:
             more = f", about {count(self.forecast.median, about=True)} more"
-        leads = f"{leader} leads" if leader else "nothing leads yet"
         return f"{self.session}: {self.state}, {leads}, {measured}{more}"
 
     def _repr_html_(self) -> str:
