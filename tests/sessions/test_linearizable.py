@@ -32,7 +32,7 @@ def act(session, what, arguments):
         if what == "record":
             key, value = arguments
             return KEPT.get(str(session.tell(3, value, key=key)), "repeated")
-        if what == "withdraw":
+        if what == "release":
             session.release(*arguments)
         elif what == "extend":
             session.extend(delta=arguments[0])
@@ -47,11 +47,11 @@ def act(session, what, arguments):
 
 def draw(rng, worker):
     """Something to do; few tokens, keys and values, so that many do the same at once."""
-    what = rng.choice(["tell", "tell", "tell", "record", "withdraw", "extend", "look", "look"])
+    what = rng.choice(["tell", "tell", "tell", "record", "release", "extend", "look", "look"])
     arguments: dict[str, tuple[Any, ...]] = {
         "tell": (rng.choice(TOKENS), rng.choice(VALUES), worker),
         "record": (rng.choice(KEYS), rng.choice(VALUES)),
-        "withdraw": (rng.choice(TOKENS),),
+        "release": (rng.choice(TOKENS),),
         "extend": (rng.choice(DELTAS),),
         "look": (),
     }
@@ -116,6 +116,9 @@ def spoiled(calls):
     return [[*calls, after], lost, twice]
 
 
+LATE = ("tell", ("0.0", 1.0, "b"), "extra")  # it takes the place of request 0.1
+
+
 @pytest.mark.parametrize(
     ("calls", "possible"),
     [
@@ -123,6 +126,8 @@ def spoiled(calls):
         ([("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.0", 1.0, "b"), "repeated")], False),
         ([("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.0", 2.0, "b"), "recorded")], False),
         ([("tell", ("0.0", 1.0, "a"), "recorded"), ("look", (), (0, 0, 0.1))], True),
+        ([LATE, ("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("0.1", 1.0, "a"), "extra")], True),
+        ([LATE, ("tell", ("0.0", 1.0, "a"), "recorded"), ("tell", ("1.0", 1.0, "a"), "extra")], False),
         ([("extend", (0.05,), "done"), ("extend", (0.08,), "done")], True),
         ([("extend", (0.05,), "done"), ("extend", (0.08,), "done"), ("look", (), (0, 0, 0.08))], True),
         ([("extend", (0.05,), "done"), ("extend", (0.05,), "refused")], True),
