@@ -55,7 +55,7 @@ class RunStatistics:
         return counts, sums
 
     def lengthen(self, n_arms: int) -> None:
-        """Continue with a problem of so many arms, as many as before or more."""
+        """Continue with a problem of `n_arms` arms, which is no fewer than before."""
         self.evidence = self.evidence.lengthened(n_arms)
         self.noise += [ArmRecord() for _ in range(n_arms - len(self.noise))]
 
