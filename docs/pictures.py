@@ -85,7 +85,7 @@ def _example(store: str, n: int) -> Session:
 
     loaded = read_problem(Path(surepick.web.__file__).parent / "templates" / "trips.csv")
     policy = sp.BetGapE(delta=0.05, epsilon=1.0)
-    session = Session.create(store, "trips", loaded.problem, policy=policy, prior=loaded.past)
+    session = Session.create(store, "trips", loaded.problem, policy=policy, prior=loaded.prior)
     truth = dict(zip(loaded.problem.arm_names, (6, 10.5, 12.9, 12.7, 18.8, 20.9, 5, 9.4), strict=True))
     rng, workers = np.random.default_rng(0), ("Pat", "Kim")
     for k in range(n):

@@ -48,8 +48,8 @@ def test_a_session_begins_with_the_guess_where_its_spread_and_the_noise_are_stat
     def worth(given, **settings):
         session = sp.Session.create("memory://", "trips", given, **settings)
         session.close("enough")
-        past = session.certificate().past
-        return None if past is None else sorted(past.values())
+        prior = session.certificate().prior
+        return None if prior is None else sorted(prior.values())
 
     assert worth(problem()) == [0.25] * 3  # (noise / spread)^2 measurements
     assert worth(problem(spread=None)) is None
@@ -63,7 +63,7 @@ def test_a_forecast_needs_no_guess_beside_the_problem_s_and_refuses_to_do_withou
         problem(guess=None, spread=None),
         GUESS,
         4.0,
-        past=sp.problems.Past.of_problem(problem()),
+        prior=sp.problems.PriorData.of_problem(problem()),
         rehearsals=3,
     )
     assert found.measurements.tolist() == said.measurements.tolist()

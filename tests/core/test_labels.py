@@ -49,14 +49,14 @@ def test_labels_that_are_not_known_missing_or_repeated_are_refused():
 @pytest.mark.parametrize("given", LABELLED)
 def test_environments_by_name_measure_as_those_in_order(given):
     problem = sp.Problem(PLANS, noise=3.0, goal="largest")
-    past = {"ship": [3, 4], "road": [0, 2], "rail": [2, 2]}
+    prior = {"ship": [3, 4], "road": [0, 2], "rail": [2, 2]}
     half = {name: value / 4 for name, value in TURNED.items()}
     for by_name, in_order in (
         (Gaussian(given, given), Gaussian([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])),
         (Bernoulli(half), Bernoulli([0.25, 0.5, 0.75])),
         (UniformNoise(given, given), UniformNoise([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])),
         (Replay({"ship": [3], "road": [0, 2], "rail": [2]}), Replay([[0, 2], [2], [3]])),
-        (Replay(pd.DataFrame(past)), Replay([past[name] for name in ARMS])),
+        (Replay(pd.DataFrame(prior)), Replay([prior[name] for name in ARMS])),
     ):
         one, other = (
             sp.simulate(problem, e, policy=sp.CombGapE(), seed=1, budget=400) for e in (by_name, in_order)

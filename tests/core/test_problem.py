@@ -16,7 +16,7 @@ import surepick as sp
 from common import refuses
 from surepick.core.new_arms import settled
 from surepick.errors import ProblemError, SurepickError
-from surepick.problems import NewArm, Past
+from surepick.problems import NewArm, PriorData
 from surepick.simulation import Gaussian
 from surepick.tables import read_table
 
@@ -229,8 +229,8 @@ HUGE = 10**400  # a whole number that no float is
         lambda: problem(noise=None, low=0, high=HUGE),
         lambda: problem(guess=[HUGE, 0]),
         lambda: problem().with_plan("third", [HUGE, 1]),
-        lambda: Past.from_history(problem(), [HUGE, 1], [0.0, 0.0]),
-        lambda: Past.from_guess(problem(), [HUGE, 1], [1.0, 1.0]),
+        lambda: PriorData.from_history(problem(), [HUGE, 1], [0.0, 0.0]),
+        lambda: PriorData.from_guess(problem(), [HUGE, 1], [1.0, 1.0]),
         lambda: settled(problem(), [NewArm("third", cost=HUGE)]),
         lambda: settled(problem(), [NewArm("third", noise=HUGE)]),
         lambda: sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE(), lease=HUGE),

@@ -18,7 +18,7 @@ from forged_logs import lines_of, move, sealed
 from hulls import hull
 from surepick.files.log import LogFile
 from surepick.policies import Challenge, Limited, Tied
-from surepick.problems import NewArm, Past
+from surepick.problems import NewArm, PriorData
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify_events
 
@@ -343,7 +343,7 @@ def test_known_arms_and_prior_data(checker):
         assert verdict(checker, log) == ("HOLDS" if session.outcome.plan is not None else "FAILED")
     problem = largest(PLANS)
     for question in ("best", "few", "keep", "vertex"):
-        prior = Past.from_history(problem, [3, 9, 4], [0.1, 0.9, 0.3])
+        prior = PriorData.from_history(problem, [3, 9, 4], [0.1, 0.9, 0.3])
         session = measured(begun(question, "variance", prior))
         assert verdict(checker, lines_of(session)) == "HOLDS"
 

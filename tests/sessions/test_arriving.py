@@ -10,7 +10,7 @@ import surepick as sp
 from common import refuses
 from session_tools import answer, gaussian, holds
 from surepick.errors import ParameterError, SessionError, SurepickError
-from surepick.problems import NewArm, Past
+from surepick.problems import NewArm, PriorData
 from surepick.simulation import State
 
 ARMS = ["bus", "train", "walk", "bike"]
@@ -198,7 +198,7 @@ def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
         {"by bus": "bus + walk", "by train": "train + walk"}, arms=ARMS[:3], cost=[1.0, 2.0, 1.0],
         noise=[2.0, 1.0, 2.0], goal="smallest",
     )  # fmt: skip
-    prior = Past.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
+    prior = PriorData.from_guess(problem, [20.0, 25.0, 6.0], 2.0)
     session = measured(begun(problem, sp.BetGapE(epsilon=epsilon), prior=prior), 5)
     for arm in (NewArm("bike", cost=1.0), NewArm("bike", 2.0)):  # without its noise, without its cost
         with refuses("arms"):
@@ -206,7 +206,7 @@ def test_new_arms_with_prior_data_costs_epsilon_and_a_snapshot(epsilon):
     session.add_plan("by bike", "bike + walk", arms=[NewArm("bike", noise=3.0, cost=4.0)])
     measured(session, 30)
     state = session.state()
-    assert state.setup.past.worth.tolist() == [*prior.worth.tolist(), 0.0]
+    assert state.setup.prior.worth.tolist() == [*prior.worth.tolist(), 0.0]
     kept = json.loads(json.dumps(state.to_json()))
     restored = type(state).from_json(session.state().given, kept)
     assert restored.standing() == state.standing()
@@ -222,10 +222,10 @@ def test_a_successor_takes_the_values_before_as_prior_data_alone():
     later = session.successor("the bridge is closed", name="after")
     assert session.status == State.CLOSED
     assert later.journal.setup.budget == 100 - n_used
-    prior = later.state().setup.past
+    prior = later.state().setup.prior
     assert 0 < prior.worth.max() <= 20
     assert prior.means[0] == pytest.approx(session.outcome.means[0])
     assert later.state().n_values == 0
     assert later.state().standing().risk in (None, 1.0)  # nothing is proved by it
     assert measured(later).verify().holds
-    assert begun(policy=sp.CombGapE()).successor("spring", name="other").state().setup.past is None
+    assert begun(policy=sp.CombGapE()).successor("spring", name="other").state().setup.prior is None

@@ -67,7 +67,7 @@ NEWER: dict[str, Callable[[Session], object]] = {
     "add a plan": lambda s: s.add_plan("both", [1.0, 1.0]),
     "add it too": lambda s: s.add_plan("both", [1.0, 2.0]),
     "add an arm": lambda s: s.add_plan("more", {"arm 0": 1.0, "new": 1.0}, arms=["new"]),
-    "the last call": lambda s: s.final_batch(9),
+    "the final batch": lambda s: s.final_batch(9),
 }
 OPERATIONS |= NEWER
 BESIDE = ("tell, a", "ask, a", "extend to .2", "extend the budget", "close", "record")
@@ -80,9 +80,9 @@ SOME_NEW_PAIRS = [
     ("void, a", "void, b"),
     ("void, a", "add a plan"),
     ("add a plan", "add it too"),
-    ("add an arm", "the last call"),
-    ("the last call", "the last call"),
-    ("the last call", "close"),
+    ("add an arm", "the final batch"),
+    ("the final batch", "the final batch"),
+    ("the final batch", "close"),
     ("remove an extra value", "extend to .2"),
 ]
 

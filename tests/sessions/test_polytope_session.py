@@ -10,7 +10,7 @@ import surepick as sp
 from session_tools import answer, gaussian, holds
 from surepick.core.polytopes.proofs import objections
 from surepick.core.run import Measure
-from surepick.problems import Past
+from surepick.problems import PriorData
 from surepick.sessions.codec import problem_from_json, problem_to_json
 from surepick.store import MemoryStore
 
@@ -91,10 +91,10 @@ def test_within_epsilon_the_boxes_of_a_certificate_are_checked_by_arithmetic_alo
     assert any("do not rule out all plans" in words for words in session.verify(written).objections)
 
 
-def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_follows(problem):
+def test_a_session_begins_with_prior_data_and_ends_with_a_final_batch_that_verify_follows(problem):
     store, means = MemoryStore(), np.array([3.0, 4.0, 1.0])
-    past = Past.from_guess(problem, means + 0.2, 0.5)
-    session = sp.Session.create(store, "called", problem, policy=sp.BetGapE(1e-4), prior=past, budget=300)
+    prior = PriorData.from_guess(problem, means + 0.2, 0.5)
+    session = sp.Session.create(store, "called", problem, policy=sp.BetGapE(1e-4), prior=prior, budget=300)
     answer(session, gaussian(means, 0.5, 5), n=5).final_batch(200, gaussian=True)
     session = answer(sp.Session.load(store, "called"), gaussian(means, 0.5, 6), at_once=5)
     certificate = session.certificate()
@@ -103,7 +103,7 @@ def test_a_session_begins_with_a_past_and_ends_with_a_last_call_that_verify_foll
     assert holds(session)
 
 
-def test_within_epsilon_a_last_call_is_certified_by_boxes_of_its_own(problem):
+def test_within_epsilon_a_final_batch_is_certified_by_boxes_of_its_own(problem):
     """The certificate has the proof of the test, and `verify` says what is wrong with one that was spoilt."""
     session = sp.Session.create("memory://", "called", problem, policy=sp.BetGapE(0.01, 0.3))
     measure(session, 2, n=150).final_batch(300, gaussian=True)

@@ -181,7 +181,7 @@ def test_without_its_function_a_session_can_be_looked_at(ended):
 
 def test_a_session_with_prior_data_can_be_looked_at_without_its_function():
     problem = own_problem()
-    prior = problems.Past.from_guess(problem, np.ones(5), 1.0)
+    prior = problems.PriorData.from_guess(problem, np.ones(5), 1.0)
     session = new(problem=problem, policy=sp.BetGapE(), prior=prior)
     assert Session.load(session.store, "mine", read_only=True).status == "running"
 

@@ -8,7 +8,7 @@ import pytest
 import surepick as sp
 from common import largest, refuses
 from surepick.errors import ParameterError
-from surepick.problems import Past
+from surepick.problems import PriorData
 from surepick.simulation import Gaussian
 from surepick.simulation.forecast import Rehearsals
 
@@ -20,9 +20,9 @@ def problem(**settings):
     return sp.Problem(PLANS, goal="largest", **{"noise": 1.0, **settings})
 
 
-def advise(question, spread, *, guess=GUESS, epsilon=0.0, past=None, **settings):
+def advise(question, spread, *, guess=GUESS, epsilon=0.0, prior=None, **settings):
     stage = Rehearsals.around(question, guess, spread, **settings)
-    return stage.advise(question, sp.BetGapE(epsilon=epsilon), past)
+    return stage.advise(question, sp.BetGapE(epsilon=epsilon), prior)
 
 
 def test_the_forecast_comes_true_in_other_worlds():
@@ -56,8 +56,8 @@ def test_an_epsilon_and_a_stated_noise_save_measurements():
 
 
 def test_what_a_guess_saves_is_said_where_one_guides():
-    past = Past.from_guess(problem(), GUESS, spread=SPREAD)
-    _, choices = advise(problem(), SPREAD, rehearsals=4, past=past)
+    prior = PriorData.from_guess(problem(), GUESS, spread=SPREAD)
+    _, choices = advise(problem(), SPREAD, rehearsals=4, prior=prior)
     assert [choice.value for choice in choices if choice.setting == "guess"] == [None]
 
 

@@ -11,7 +11,7 @@ import surepick as sp
 from common import largest, refuses
 from session_tools import Tapes, problem, run_to_end, tell_all
 from surepick.policies import Challenge, Pick
-from surepick.problems import Past
+from surepick.problems import PriorData
 from surepick.sessions.session import Session
 from surepick.store import open_store
 from surepick.views.chart import plans_chart
@@ -34,9 +34,9 @@ def begin(policy=None, *, noise=1.0, guess=False, **settings):
     problem = sp.Problem(
         list(PLANS.values()), arms=ARMS, plan_names=list(PLANS), goal="smallest", noise=noise
     ).with_about(unit="min")
-    past = Past.from_guess(problem, [6, 12, 14, 5], spread=3.0) if guess else None
+    prior = PriorData.from_guess(problem, [6, 12, 14, 5], spread=3.0) if guess else None
     chosen = policy or sp.BetGapE(epsilon=0.5)
-    return sp.Session.create("memory://", "trips", problem, policy=chosen, prior=past, **settings)
+    return sp.Session.create("memory://", "trips", problem, policy=chosen, prior=prior, **settings)
 
 
 def measure(session, n=10_000, *, noise=1.0):

@@ -67,7 +67,7 @@ class Certificate:
     good: tuple[str, ...] | None = None  # plans proved within epsilon of the best, where there are several
     final_batch: int | None = None  # measurements after which it was to end, if it was called
     added: tuple[str, ...] | None = None  # plans that were added while it ran
-    past: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
+    prior: Mapping[str, float] | None = None  # measurements that what was thought before counted as, by arm
     proof: Mapping[str, Any] | None = None  # what `core/polytopes/proofs.py` checks by arithmetic alone
 
     @property
@@ -144,8 +144,8 @@ class Certificate:
             yield "final batch", how_many(self.final_batch, "measurement")
         if self.added:
             yield "added", f"while it ran: {', '.join(self.added)}"
-        if self.past is not None:
-            least, most = min(self.past.values()), max(self.past.values())
+        if self.prior is not None:
+            least, most = min(self.prior.values()), max(self.prior.values())
             counted = f"{most:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
             yield "prior data", f"guided the design like {counted} measurements of each arm; no evidence"
         if self.noise_check:

@@ -105,7 +105,7 @@ def begin_again(
     if file is not None:
         loaded = with_limits(output.load_file(file), *limits)
         of_file = {key: value for key, value in loaded.settings.items() if key in given}
-        chosen = {"problem": loaded.problem, "prior": loaded.past, **of_file, **chosen}
+        chosen = {"problem": loaded.problem, "prior": loaded.prior, **of_file, **chosen}
         if name is None and file.stem not in old.store.names():
             name = file.stem
     elif limits != (None, None):

@@ -87,9 +87,9 @@ def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
             field="truth.noise",
         )
     truth = environment_of(loaded.problem, loaded.true_means, loaded.noise_scale)
-    past = loaded.past if policy.takes_past else None
+    prior = loaded.prior if policy.takes_prior else None
     problem = knowing_noise(loaded.problem, policy, truth)
-    return run(problem, truth, policy=policy, seed=seed, budget=budget, past=past)
+    return run(problem, truth, policy=policy, seed=seed, budget=budget, prior=prior)
 
 
 def _show_one(loaded: Truth, outcome: Outcome) -> int:

@@ -43,7 +43,7 @@ def demo() -> None:
     from surepick.sessions.session import Session
 
     loaded = load_file(Path(str(files("surepick.inputs") / "starters" / "trips.csv")))
-    session = Session.create("memory://", "demo", loaded.problem, epsilon=1.0, prior=loaded.past)
+    session = Session.create("memory://", "demo", loaded.problem, epsilon=1.0, prior=loaded.prior)
     if not (settings.quiet or settings.json):
         print(
             "Six routes share eight roads. A drive on one of them is off by a minute.\n"

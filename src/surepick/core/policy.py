@@ -11,7 +11,7 @@ from surepick.core.arrays import LARGEST, FloatArray, IntArray
 from surepick.core.guarantee import Guarantee
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
+from surepick.core.prior_data import PriorData
 from surepick.core.probes import refuse_probes
 from surepick.core.run import Answer, Measure, Run, Standing, Stop
 from surepick.core.wording import shortened
@@ -34,7 +34,7 @@ class Policy(ABC):
     takes_probes: ClassVar[bool] = False  # problems whose measurements are not those of single arms
     takes_plays: ClassVar[bool] = False  # problems whose plans are played and not listed
     takes_known: ClassVar[bool] = False  # means that are known
-    takes_past: ClassVar[bool] = False  # prior data: its runs have `remember(past)`
+    takes_prior: ClassVar[bool] = False  # prior data: its runs have `remember(prior)`
     may_find_none: ClassVar[bool] = False  # whether "no plan will do" can be its answer
     one_at_a_time: ClassVar[bool] = False  # whether measurements of a round would disturb each other
     # whether the guarantee is about the problem's noise, so that values can contradict it; if not, the
@@ -117,7 +117,7 @@ class Onlooker(Run):
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Measurements change nothing here."""
 
-    def remember(self, past: Past) -> None:
+    def remember(self, prior: PriorData) -> None:
         """Nor do prior data."""
 
     def standing(self) -> Standing:
@@ -125,7 +125,7 @@ class Onlooker(Run):
         return Standing()
 
 
-def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
+def start(policy: Policy, problem: AnyProblem, prior: PriorData | None = None) -> Run:
     """Return a fresh run that begins with these prior data; refuse what the policy cannot take."""
     if not (policy.takes_plays if problem.plays else policy.takes_probes):
         refuse_probes(problem, policy.name)
@@ -150,14 +150,14 @@ def start(policy: Policy, problem: AnyProblem, past: Past | None = None) -> Run:
     run = policy.start(problem) if problem.can_decide else Onlooker()
     if not isinstance(run, Run):
         raise PluginError(f"{policy.name} must start a surepick.policy.Run, got {run!r:.80}")
-    if past is not None:
-        refuse_probes(problem, "prior data", field="past")
-        if not policy.takes_past:
+    if prior is not None:
+        refuse_probes(problem, "prior data", field="prior")
+        if not policy.takes_prior:
             raise ParameterError(
                 f"{policy.name} takes no prior data; leave them out, or use BetGapE, Challenge or Pick",
-                field="past",
+                field="prior",
             )
-        run.remember(past)
+        run.remember(prior)
     return run
 
 
@@ -183,7 +183,7 @@ def check_final_batch(policy: Policy, run: Run) -> None:
         raise ParameterError(
             f"{policy.name} has no final batch here; use BetGapE or Challenge on a list of plans, or BetGapE "
             "on a Polytope",
-            field="last_call",
+            field="final_batch",
         )
 
 

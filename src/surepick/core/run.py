@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
-from surepick.core.past import Past
+from surepick.core.prior_data import PriorData
 from surepick.core.probes import Plays
 
 MOST_MEASUREMENTS = 10**6  # in a batch: a forged log exhausts no memory
@@ -136,7 +136,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Stop:
-    """The policy has seen enough and answers with this plan; None after a last call that proved none.
+    """The policy has seen enough and answers with this plan; None after a final batch that proved none.
 
     A plan is no answer while the `risk` of the standing exceeds delta: `simulation.outcome.proved_stop`.
     """
@@ -202,8 +202,8 @@ class Run(ABC):
         """Ask for no more than this many from the next request on, if that makes sense."""
         return  # a run that ignores a budget is ended by it
 
-    def remember(self, past: Past) -> None:
-        """Begin with prior data; for policies that take them (`takes_past`)."""
+    def remember(self, prior: PriorData) -> None:
+        """Begin with prior data; for policies that take them (`takes_prior`)."""
         raise NotImplementedError
 
     def log_evidence(self) -> FloatArray | None:
@@ -218,7 +218,7 @@ class Run(ABC):
         """Whether the run can end with a final batch."""
         return False
 
-    def call_last(self, n: int, *, gaussian: bool) -> None:
+    def call_final_batch(self, n: int, *, gaussian: bool) -> None:
         """Make these n measurements the last; with `gaussian` their noise is known to be Gaussian.
 
         The final batch is settled by itself, as a test, and proves more than bets do. A batch that has been

@@ -16,8 +16,8 @@ import numpy as np
 
 from surepick.core.arrays import per_arm, read_only
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
 from surepick.core.plan_tables import read_expressions
+from surepick.core.prior_data import PriorData
 from surepick.core.wording import plausible_pairs
 from surepick.errors import FileError, ProblemError, suggestion
 from surepick.inputs.keys import COMMON, KEYS, LIMIT, SESSION, TRUTH
@@ -109,7 +109,7 @@ def _load(path: Path, sheet: str | None, progress: Progress | None, confined: bo
         title=values.get("title", path.stem),
         kind=kind,
         settings={**own, **({} if part is None else part.values), **_limit(document, problem)},
-        past=Past.of_problem(problem),
+        prior=PriorData.of_problem(problem),
     )
 
 

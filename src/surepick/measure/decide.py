@@ -14,9 +14,9 @@ import numpy as np
 
 from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.past import Past
 from surepick.core.plan_tables import frame_cells, is_frame
 from surepick.core.policy import Policy
+from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem
 from surepick.core.wording import how_many
 from surepick.errors import NoiseWarning, ParameterError, hinted
@@ -51,7 +51,7 @@ def decide(
     timeout: float | None = None,
     retries: int = 0,
     incumbent: str | int | None = None,
-    prior: Past | None = None,
+    prior: PriorData | None = None,
     final_batch: int | None = None,
     seed: int = 0,
     progress: bool | Callable[[View], object] = False,

@@ -9,9 +9,9 @@ The sum over all plans bounds the expected loss; its fall for one more measureme
 
     a_s / (T_s (T_s + 1) cost_s),     a_s = R_s^2 sum_j w_j y_js^2,     w_j = phi(z_j) / sqrt(v_j),
 
-and the next measurement goes where that is largest. A block of 1% of the past is filled one by one with the
-weights of its beginning. Weights over *all* plans matter: a rule that looks at one rival gets stuck where a
-rival's gap was overestimated.
+and the next measurement goes where that is largest. A block of 1% of the measurements so far is filled one
+by one with the weights of its beginning. Weights over *all* plans matter: a rule that looks at one rival gets
+stuck where a rival's gap was overestimated.
 
 Where plans cannot be listed, the rivals are the plans that posterior draws find best: a few draws from
 N(mean, R^2 / count) after each block, each with one call of the oracle. The distinct plans of the last 64
@@ -39,9 +39,9 @@ from surepick.core.arrays import FloatArray, IntArray, Plans
 from surepick.core.evidence import ArmEstimates, Evidence, squares_of
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
 from surepick.core.plan_sets import plan_set
 from surepick.core.policy import check_epsilon, known_deviation
+from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.policies.sound import Starting, check_max_batch
@@ -81,18 +81,18 @@ class PooledRun(Run):
         self.evidence = self.evidence + Evidence(counts, sums)
 
     def _block_size(self, *limits: int | None) -> int:
-        """Return 1% of the past, or what is left or allowed if that is less; at least 1."""
+        """Return 1% of the measurements so far, or what is left or allowed if that is less; at least 1."""
         n = max(1, int(BLOCK_SHARE * self.evidence.n_measurements))
         return min([n, *(limit for limit in (self._left, *limits) if limit is not None and limit > 0)])
 
 
 class PickRun(PooledRun):
-    """A run of Pick: counts and sums, and the past. Mutable; owned by its caller."""
+    """A run of Pick: counts and sums, and prior data. Mutable; owned by its caller."""
 
     def __init__(self, problem: Problem, policy: Pick) -> None:
         super().__init__(problem)
         self._policy = policy
-        self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # the past
+        self._worth, self._thought = np.zeros(problem.n_arms), np.zeros(problem.n_arms)  # prior data
 
     @cached_property
     def _squares(self) -> Plans:
@@ -117,9 +117,9 @@ class PickRun(PooledRun):
         spare = n - int(block.sum()) - (np.cumsum(equal) - equal)  # what is left for this arm and later ones
         return np.asarray(block + np.clip(spare, 0, equal), dtype=np.int64)
 
-    def remember(self, past: Past) -> None:
+    def remember(self, prior: PriorData) -> None:
         """Pool what was thought before; nothing is proved that it could spoil."""
-        self._worth, self._thought = past.worth, past.worth * past.means
+        self._worth, self._thought = prior.worth, prior.worth * prior.means
 
     def standing(self) -> Standing:
         """The leader, the plan that is most worth comparing it with, and their gap."""
@@ -151,7 +151,7 @@ class PickRun(PooledRun):
         return lead, gap, self._weights(gap, error)
 
     def _estimates(self) -> tuple[FloatArray, FloatArray]:
-        """The mean of each arm and its variance, with the past."""
+        """The mean of each arm and its variance, with prior data."""
         known = self._counts()
         return (self.evidence.sums + self._thought) / known, self._variance / known
 
@@ -236,7 +236,7 @@ class Pick(PickingPolicy):
     epsilon: float = 0.0
     max_batch: int | None = None
 
-    takes_past: ClassVar[bool] = True
+    takes_prior: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ A builder (`kinds`) makes a `Family` of plans (`family`), which finds its candid
 """
 
 from surepick.core.new_arms import NewArm as NewArm
-from surepick.core.past import Past as Past
+from surepick.core.prior_data import PriorData as PriorData
 from surepick.problems.cities import city_hours as city_hours
 from surepick.problems.cities import transport_instance as transport_instance
 from surepick.problems.cities import whole_transport as whole_transport

@@ -8,7 +8,7 @@ from typing import Any
 
 from surepick.core.arrays import FloatArray
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
+from surepick.core.prior_data import PriorData
 from surepick.errors import FileError
 
 
@@ -23,7 +23,7 @@ class Truth:
     title: str = ""
     kind: str = ""  # of the file that it came from
     settings: Mapping[str, Any] = field(default_factory=dict)  # of sessions: delta, epsilon, ...
-    past: Past | None = None  # the guess as what a session begins with, where its spread was stated
+    prior: PriorData | None = None  # the guess as what a session begins with, where its spread was stated
 
     @property
     def guess(self) -> FloatArray | None:

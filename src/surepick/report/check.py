@@ -14,7 +14,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
+from surepick.core.prior_data import PriorData
 from surepick.errors import ParameterError
 from surepick.policies import BetGapE, policy_for
 from surepick.problems.truth import Truth
@@ -153,7 +153,7 @@ def check(
         progress=progress,
     )
     policy = BetGapE(asked["delta"], asked["epsilon"])
-    found, choices = stage.advise(loaded.problem, policy, loaded.past, seconds=seconds)
+    found, choices = stage.advise(loaded.problem, policy, loaded.prior, seconds=seconds)
     return Check(loaded, asked, found, tuple(choices))
 
 
@@ -186,10 +186,10 @@ def with_limits(loaded: Truth, low: float | None, high: float | None) -> Truth:
     problem = loaded.problem
     problem = problem.with_noise(*scale_and_bounds(None, low, high, problem.arm_names))
     spread = loaded.spread
-    past = loaded.past
+    prior = loaded.prior
     if loaded.guess is not None and spread is not None and spread.any() and problem.arms_alone:
-        past = Past.from_guess(problem, loaded.guess, spread)
-    return replace(loaded, problem=problem, past=past)
+        prior = PriorData.from_guess(problem, loaded.guess, spread)
+    return replace(loaded, problem=problem, prior=prior)
 
 
 def begin(
@@ -207,8 +207,8 @@ def begin(
     """
     chosen = {"lease": lease, **asked_of(loaded, given)}
     chosen["policy"] = loaded.policy(given.get("policy"))
-    if policy_for(chosen["policy"]).takes_past:
-        chosen["prior"] = loaded.past
+    if policy_for(chosen["policy"]).takes_prior:
+        chosen["prior"] = loaded.prior
     make = Session.create if is_new else Session.open
     return make(store, name, loaded.problem, **chosen)
 

@@ -79,9 +79,9 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         knows_plans=problem.is_listed or problem.has_oracle,
         listing=None if listing is None else dataclasses.asdict(listing),
         final_batch=None if state.final is None else state.final.n,
-        past=None
-        if setup.past is None
-        else dict(zip(setup.problem.arm_names, setup.past.worth.tolist(), strict=True)),
+        prior=None
+        if setup.prior is None
+        else dict(zip(setup.problem.arm_names, setup.prior.worth.tolist(), strict=True)),
         added=tuple(event.name for event in state.added) or None,
         proof=None if state.plan is None else state.run.proof(),
         **_others(state),

@@ -17,8 +17,8 @@ import numpy as np
 from surepick.core.arrays import Numbers
 from surepick.core.new_arms import GivenArms, settled
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
 from surepick.core.plan_tables import amounts_in
+from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem
 from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError, SessionError, suggestion
@@ -430,13 +430,15 @@ def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:
             )
 
 
-def prior_of(state: SessionState, problem: AnyProblem, policy: Any, guess: Past | None = None) -> Past | None:
+def prior_of(
+    state: SessionState, problem: AnyProblem, policy: Any, guess: PriorData | None = None
+) -> PriorData | None:
     """Return the values of a session as prior data for another one about this problem.
 
     The guess is for arms of which the session has no value.
     """
     evidence, before = state.evidence, state.setup.problem
-    if not (policy.takes_past and problem.arms_alone):
+    if not (policy.takes_prior and problem.arms_alone):
         return None
     if not (before.arms_alone and evidence.counts.any()):
         return guess
@@ -447,8 +449,8 @@ def prior_of(state: SessionState, problem: AnyProblem, policy: Any, guess: Past 
             counts[arm], means[arm] = evidence.counts[known[name]], np.nan_to_num(evidence.means[known[name]])
     if not counts.any():
         return guess
-    past = Past.from_history(problem, counts, means)
-    return past if guess is None else past.or_else(guess)
+    prior = PriorData.from_history(problem, counts, means)
+    return prior if guess is None else prior.or_else(guess)
 
 
 def next_name(name: str, taken: Iterable[str]) -> str:

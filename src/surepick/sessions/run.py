@@ -35,7 +35,7 @@ class PolicyRun:
         self.setup = setup  # as the last step of the log that the run has taken left it
         self.n_rounds = 0  # complete batches, or requests of a batch that is measured in parts
         self.statistics = RunStatistics(setup.problem)
-        self._run: Run = start(setup.policy, setup.problem, setup.past)
+        self._run: Run = start(setup.policy, setup.problem, setup.prior)
         # Whether recorded decisions hold all that fixes the bets, so that none is decided again.
         self.follows = isinstance(self._run, BatchRun)
         self._n_last: int | None = None  # measurements of the final batch until it is passed on
@@ -74,7 +74,7 @@ class PolicyRun:
     def check_final_batch(self) -> None:
         """Refuse a final batch where the policy has none, or none yet."""
         check_final_batch(self.setup.policy, self._run)
-        if isinstance(self._run, BatchRun) and not self._run.may_call_last:
+        if isinstance(self._run, BatchRun) and not self._run.may_call_final_batch:
             raise ParameterError(
                 "the noise is still being learned; call the final batch after the next measurements",
                 field="n",
@@ -236,7 +236,7 @@ class PolicyRun:
         if budget is not None:
             run.allow(budget - self.statistics.evidence.n_measurements)
         if self._n_last is not None and not self._n_new:
-            run.call_last(self._n_last, gaussian=self._gaussian)
+            run.call_final_batch(self._n_last, gaussian=self._gaussian)
             self._n_last = None
 
     def _numbers(self) -> tuple[float | None, float | None]:
@@ -265,7 +265,7 @@ class PolicyRun:
         if self._n_new or state is None:
             return None
         if self._has_grown:  # a fresh start with the plans that came may be a run of another kind
-            fresh = start(self.setup.policy, self.setup.problem, self.setup.past)
+            fresh = start(self.setup.policy, self.setup.problem, self.setup.prior)
             if type(fresh) is not type(self._run):
                 return None
         return {

@@ -25,9 +25,9 @@ from surepick.core.arrays import Numbers
 from surepick.core.guarantee import no_guarantee
 from surepick.core.new_arms import GivenArms
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
-from surepick.core.past import Past
 from surepick.core.plan_tables import make_frame
 from surepick.core.policy import Policy
+from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem
 from surepick.errors import DamageError, NameTakenError, NoiseWarning, ParameterError, SessionError
 from surepick.policies import policy_for
@@ -100,7 +100,7 @@ class Session:
         budget: int | None = None,
         policy: str | Policy | None = None,
         incumbent: str | int | None = None,
-        prior: Past | None = None,
+        prior: PriorData | None = None,
         seed: int = 0,
         lease: float = LEASE,
         clock: Callable[[], float] = time.time,
@@ -137,7 +137,7 @@ class Session:
         budget: int | None = None,
         policy: str | Policy | None = None,
         incumbent: str | int | None = None,
-        prior: Past | None = None,
+        prior: PriorData | None = None,
         seed: int = 0,
         lease: float = LEASE,
         clock: Callable[[], float] = time.time,
@@ -149,7 +149,7 @@ class Session:
         """
         place = open_store(store, create=problem is not None) if isinstance(store, str) else store
         chosen: Any = {"delta": delta, "epsilon": epsilon, "policy": policy, "incumbent": incumbent}
-        given: Any = {"problem": problem, "budget": budget, "past": prior, "seed": seed or None}
+        given: Any = {"problem": problem, "budget": budget, "prior": prior, "seed": seed or None}
         if problem is not None and name not in place.names():
             rest: Any = {"budget": budget, "prior": prior, "seed": seed, "lease": lease, "clock": clock}
             try:
@@ -339,7 +339,7 @@ class Session:
         budget: int | None = None,
         policy: str | Policy | None = None,
         incumbent: str | int | None = None,
-        prior: Past | None = None,
+        prior: PriorData | None = None,
     ) -> Session:
         """Begin another session with the values of this one as prior data, and close this one.
 
@@ -363,7 +363,7 @@ class Session:
             else:
                 chosen = policy_for(policy, delta=delta, epsilon=epsilon, incumbent=incumbent)
             about = setup.problem if problem is None else problem
-            past = commands.prior_of(state, about, chosen, prior)
+            prior = commands.prior_of(state, about, chosen, prior)
         if set(about.arm_names).isdisjoint(setup.problem.arm_names):
             raise ParameterError(
                 f"the new problem has none of the arms of session {self.name!r}, so its values say nothing "
@@ -377,7 +377,7 @@ class Session:
             about,
             policy=chosen,
             budget=left if budget is None else budget,
-            prior=past,
+            prior=prior,
             seed=setup.seed,
             lease=self.journal.setup.lease,
         )

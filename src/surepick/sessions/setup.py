@@ -14,8 +14,8 @@ import numpy as np
 from surepick._version import __version__
 from surepick.core.new_arms import NewArm
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
-from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy
+from surepick.core.prior_data import PriorData, fitting
 from surepick.core.problem import Problem
 from surepick.core.wording import About, shortened
 from surepick.errors import MissingFunctionError, ParameterError, SessionError
@@ -30,19 +30,19 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Setup:
-    """The settings of a session as it was created, or extended; `past` is prior data."""
+    """The settings of a session as it was created, or extended; `prior` is prior data."""
 
     problem: AnyProblem
     policy: Policy
     seed: int = 0
     budget: int | None = None
-    past: Past | None = None
+    prior: PriorData | None = None
     name: str = ""
     lease: float = LEASE
 
     def checked(self) -> Setup:
         """Return the settings of a new session as they are kept; refuse those that it cannot have."""
-        problem, past, budget = self.problem, self.past, self.budget
+        problem, prior, budget = self.problem, self.prior, self.budget
         if not isinstance(problem, Problem | OracleProblem):
             raise ParameterError(
                 f"a session needs a Problem or an OracleProblem, got {type(problem).__name__}"
@@ -51,14 +51,14 @@ class Setup:
             raise ParameterError(f"a session needs a name, got {self.name!r}", field="name")
         if budget is not None:
             budget = whole("budget", "a number of measurements", budget, least=1, most=MOST_BUDGET)
-        if past is None and self.policy.takes_past:
-            past = Past.of_problem(problem)
+        if prior is None and self.policy.takes_prior:
+            prior = PriorData.of_problem(problem)
         return replace(
             self,
             problem=problem if isinstance(problem, Problem) else problem.without_asked_plays(),
             seed=whole("seed", "a whole number", self.seed, least=0),
             budget=budget,
-            past=fitting(problem, past),
+            prior=fitting(problem, prior),
             lease=seconds("lease", self.lease),
         )
 
@@ -69,7 +69,7 @@ class Setup:
             "policy": codec.policy_to_json(self.policy),
             "seed": self.seed,
             "budget": self.budget,
-            "past": None if self.past is None else self.past.to_json(),
+            "prior": None if self.prior is None else self.prior.to_json(),
         }
 
     @property
@@ -88,7 +88,7 @@ class Setup:
     @classmethod
     def from_json(cls, body: Mapping[str, Any], oracle: Best | OracleProblem | None = None) -> Setup:
         """The setup in the first event of a log; a function that it does not hold comes as `oracle`."""
-        policy, past = codec.policy_from_json(body["policy"]), body["past"]
+        policy, prior = codec.policy_from_json(body["policy"]), body["prior"]
         shown = dict(body.get("about") or {})
         guess = shown.pop("guess", None)
         problem = codec.problem_from_json(body["problem"], oracle)
@@ -97,7 +97,7 @@ class Setup:
             policy,
             body["seed"],
             body["budget"],
-            None if past is None else Past.from_json(past),
+            None if prior is None else PriorData.from_json(prior),
             body["name"],
             body["lease"],
         )
@@ -118,8 +118,8 @@ class Setup:
         row = np.zeros(problem.n_arms)
         for arm, amount in amounts:
             row[arm] = amount
-        past = None if self.past is None else self.past.lengthened(problem.n_arms)
-        return replace(self, problem=problem.with_plan(name, row), past=past)
+        prior = None if self.prior is None else self.prior.lengthened(problem.n_arms)
+        return replace(self, problem=problem.with_plan(name, row), prior=prior)
 
 
 def refuse_other(name: str, begun: Setup, given: Body) -> None:
@@ -131,7 +131,7 @@ def refuse_other(name: str, begun: Setup, given: Body) -> None:
             raise SessionError(
                 f"session {name!r} was begun with another {key}{shown}; leave it out, choose another name, "
                 "or load the session as it is with Session.load",
-                field="prior" if key == "past" else key,
+                field=key,
             )
 
 

@@ -240,7 +240,7 @@ class UniformNoise(Arms):
 
 
 class Replay(Arms):
-    """Past measurements of each arm, drawn again with replacement; the true means are the tables' means.
+    """PriorData measurements of each arm, drawn again with replacement; the true means are the tables' means.
 
     `table` has one sequence of past measurements per arm: a list of lists in the order of the arms, a 2-d
     array with one column per arm, or, by the names of the arms, a dictionary or a pandas DataFrame.

@@ -17,8 +17,8 @@ import numpy as np
 from surepick.core.arrays import FloatArray, Numbers, PerArm, per_arm, scale_and_bounds
 from surepick.core.evidence import EIGHT_OF_TEN, quantile
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
 from surepick.core.policy import Policy
+from surepick.core.prior_data import PriorData
 from surepick.errors import ParameterError
 from surepick.policies import BetGapE
 from surepick.problems.numbers import half_widths
@@ -101,7 +101,7 @@ class Rehearsals:
             )
         return cls(worlds, scale, budget or MOST, seed, progress)
 
-    def forecast(self, problem: AnyProblem, policy: Policy, past: Past | None = None) -> Forecast:
+    def forecast(self, problem: AnyProblem, policy: Policy, prior: PriorData | None = None) -> Forecast:
         """Simulate the policy on this problem in every world; prior data guide it as in a session."""
         # probes with limits are rehearsed with normal noise, which those limits would refuse
         by_probes = problem.probes is not None
@@ -114,7 +114,7 @@ class Rehearsals:
                 room = np.abs(told.bounds.T - inside).min(axis=0)
                 truth = UniformNoise(inside, np.minimum(math.sqrt(3.0) * self.noise, room))
             outcomes.append(
-                simulate(told, truth, policy=policy, past=past, seed=self.seed + w, budget=self.budget)
+                simulate(told, truth, policy=policy, prior=prior, seed=self.seed + w, budget=self.budget)
             )
             if self.progress is not None:
                 self.progress(w + 1, len(self.worlds))
@@ -137,7 +137,12 @@ class Rehearsals:
         return float(np.median([abs(one - other) / 2 for one, other in ends]))
 
     def advise(
-        self, problem: AnyProblem, policy: BetGapE, past: Past | None = None, *, seconds: float = math.inf
+        self,
+        problem: AnyProblem,
+        policy: BetGapE,
+        prior: PriorData | None = None,
+        *,
+        seconds: float = math.inf,
     ) -> tuple[Forecast, list[Choice]]:
         """Return the forecast, and what limits, a stated noise, another epsilon or no guess would take.
 
@@ -151,12 +156,12 @@ class Rehearsals:
         (['epsilon'], True)
         """
         until = time.monotonic() + seconds
-        found = self.forecast(problem, policy, past)
-        others = self._others(problem, policy, past, found)
+        found = self.forecast(problem, policy, prior)
+        others = self._others(problem, policy, prior, found)
         return found, list(itertools.takewhile(lambda _: time.monotonic() < until, others))
 
     def _others(
-        self, problem: AnyProblem, policy: BetGapE, past: Past | None, found: Forecast
+        self, problem: AnyProblem, policy: BetGapE, prior: PriorData | None, found: Forecast
     ) -> Iterator[Choice]:
         if problem.noise_scale is None:
             if problem.is_listed:  # limits of each arm, as a person may state them
@@ -164,21 +169,21 @@ class Rehearsals:
                 high = np.max(self.worlds, axis=0) + 4 * self.noise
                 limited = problem.with_noise(*scale_and_bounds(None, low, high, problem.arm_names))
                 apart = _round_up(float(np.median(high - low)))
-                yield Choice("limits", apart, self.forecast(limited, policy, past).median)
-            stated = self.forecast(problem.with_noise(self.noise), policy, past).median
+                yield Choice("limits", apart, self.forecast(limited, policy, prior).median)
+            stated = self.forecast(problem.with_noise(self.noise), policy, prior).median
             yield Choice("noise", float(self.noise.max()), stated)
         if policy.epsilon:
-            exact = self.forecast(problem, replace(policy, epsilon=0.0), past)
+            exact = self.forecast(problem, replace(policy, epsilon=0.0), prior)
             yield Choice("epsilon", 0.0, exact.median)
         worth = self.stake(problem)
         for near in [_round_up(share * worth) for share in EPSILONS] if worth > 0 else []:
             if near <= policy.epsilon:
                 continue
-            median = self.forecast(problem, replace(policy, epsilon=near), past).median
+            median = self.forecast(problem, replace(policy, epsilon=near), prior).median
             if median <= WORTH_IT * found.median and math.isfinite(median):
                 yield Choice("epsilon", near, median)
                 break
-        if past is not None:
+        if prior is not None:
             yield Choice("guess", None, self.forecast(problem, policy).median)
 
 
@@ -193,7 +198,7 @@ def forecast(
     budget: int | None = None,
     rehearsals: int = 20,
     seed: int = 0,
-    past: Past | None = None,
+    prior: PriorData | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
     """Forecast the measurements of a decision whose means lie within `spread` of the guess.
@@ -203,7 +208,7 @@ def forecast(
     - noise: a rough standard deviation of one measurement, if the problem does not state it.
     - budget: the most measurements of a rehearsal; 20,000 without it.
     - rehearsals, seed: how many worlds are drawn, and from which seed.
-    - past: prior data that guide the decision.
+    - prior: prior data that guide the decision.
 
     >>> import surepick as sp
     >>> found = forecast(sp.Problem([[1, 1, 0], [0, 1, 1]], noise=2.0, goal="largest"), [3.0, 1.0, 1.0], 0.5)
@@ -218,8 +223,8 @@ def forecast(
         guess = problem.guess
         if spread is None:
             spread = problem.spread
-        if past is None:
-            past = Past.of_problem(problem)
+        if prior is None:
+            prior = PriorData.of_problem(problem)
     stage = Rehearsals.around(
         problem,
         guess,
@@ -230,7 +235,7 @@ def forecast(
         seed=seed,
         progress=progress,
     )
-    return stage.forecast(problem, BetGapE(delta=delta, epsilon=epsilon), past)
+    return stage.forecast(problem, BetGapE(delta=delta, epsilon=epsilon), prior)
 
 
 def _round_up(x: float) -> float:

@@ -14,8 +14,8 @@ from surepick.core.answers import named_ranging
 from surepick.core.arrays import FloatArray, IntArray, Numbers
 from surepick.core.evidence import Evidence
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.past import Past, fitting
 from surepick.core.policy import Policy, check_final_batch, check_gaussian, n_asked, start
+from surepick.core.prior_data import PriorData, fitting
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Run, Stop
 from surepick.errors import ParameterError
@@ -64,8 +64,8 @@ def simulate(
     epsilon: float | None = None,
     budget: int | None = None,
     seed: int = 0,
-    past: Past | None = None,
-    last_call: float | None = None,
+    prior: PriorData | None = None,
+    final_batch: float | None = None,
     gaussian: bool = False,
     allow_noisier: bool = False,
     progress: Callable[[Progress], None] | None = None,
@@ -80,9 +80,9 @@ def simulate(
     - delta, epsilon: how often the answer may be wrong (0.05), and the difference that does not matter (0).
     - budget: the most measurements; 10 million.
     - seed: the same seed gives the same outcome.
-    - past: prior data that guide the policy and never count as evidence.
-    - last_call, gaussian: the share of the budget for a final batch, which is settled as a test, and whether
-      that test may rest on Gaussian noise.
+    - prior: prior data that guide the policy and never count as evidence.
+    - final_batch, gaussian: the share of the budget for a final batch, which is settled as a test, and
+      whether that test may rest on Gaussian noise.
     - allow_noisier: accept an environment noisier than the problem states, where no guarantee holds.
     - progress: called about ten times a second.
 
@@ -95,16 +95,16 @@ def simulate(
     budget = MOST if budget is None else budget
     if budget < 1:
         raise ParameterError(f"budget is a number of measurements, 1 or more, got {budget!r}", field="budget")
-    if last_call is not None and not 0 < last_call < 1:
+    if final_batch is not None and not 0 < final_batch < 1:
         raise ParameterError(
-            f"last_call is a share of the budget, between 0 and 1, got {last_call!r}", field="last_call"
+            f"final_batch is a share of the budget, between 0 and 1, got {final_batch!r}", field="final_batch"
         )
     check_gaussian(problem, gaussian=gaussian)
     policy = policy_for(policy, delta=delta, epsilon=epsilon)
     environment = fitted(problem, _environment(problem, truth, noise), allow_noisier=allow_noisier)
-    past = fitting(problem, past)
-    loop = _Loop(problem, policy, environment, seed, budget, progress, last_call, gaussian)
-    run = start(policy, problem, past)
+    prior = fitting(problem, prior)
+    loop = _Loop(problem, policy, environment, seed, budget, progress, final_batch, gaussian)
+    run = start(policy, problem, prior)
     return loop.outcome(run, loop.run_to_end(run))
 
 
@@ -129,7 +129,7 @@ class _Loop:
     seed: int
     budget: int
     progress: Callable[[Progress], None] | None
-    last_call: float | None
+    final_batch: float | None
     gaussian: bool
 
     def __post_init__(self) -> None:
@@ -147,7 +147,7 @@ class _Loop:
         randomized = self.policy.randomized
         driven = run if isinstance(run, CompiledRun) else None
         fast = self.environment if isinstance(self.environment, Arms) else None
-        if self.last_call is not None:
+        if self.final_batch is not None:
             check_final_batch(self.policy, run)
         while True:
             left = self._left()
@@ -156,10 +156,10 @@ class _Loop:
             if isinstance(decision, Stop):
                 return decision
             if n_asked(self.policy, decision) > left:
-                if self.last_call is None or self.called:
+                if self.final_batch is None or self.called:
                     return None
                 self.called = True  # what is left of the budget is one final batch, which is a test
-                run.call_last(self._left(), gaussian=self.gaussian)
+                run.call_final_batch(self._left(), gaussian=self.gaussian)
                 continue
             if driven is not None and fast is not None and self.n_rounds > 0:
                 self.n_rounds += driven.drive(fast.feed(), fast.draw(min(CHUNK, left), self.rng))
@@ -170,7 +170,7 @@ class _Loop:
 
     def _left(self) -> int:
         """Return the measurements left in the budget, without those reserved for a final batch."""
-        share = 0.0 if self.last_call is None or self.called else self.last_call
+        share = 0.0 if self.final_batch is None or self.called else self.final_batch
         return math.floor((1.0 - share) * self.budget) - self.evidence.n_measurements
 
     def _step(self, run: Run, decision: Measure) -> None:

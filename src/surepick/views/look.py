@@ -80,8 +80,8 @@ class Look:
     @property
     def guess(self) -> FloatArray | None:
         """(n_arms,) the guessed means, NaN where there is none."""
-        past = self.state.setup.past
-        return self.problem.guess if past is None else np.where(past.worth > 0, past.means, np.nan)
+        prior = self.state.setup.prior
+        return self.problem.guess if prior is None else np.where(prior.worth > 0, prior.means, np.nan)
 
     def filled_means(self) -> FloatArray:
         """Return the estimates; where nothing was measured the guess, or NaN without one."""

@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from surepick.core.past import Past
+from surepick.core.prior_data import PriorData
 from surepick.core.wording import About
 from surepick.errors import FileError, MissingExtraError, SurepickError
 from surepick.files.measurements import Row, read_rows
@@ -82,10 +82,10 @@ class Uploads:
     async def problem(self, uploads: Sequence[Upload], limits: Mapping[str, float | None]) -> Truth:
         """Return the problem in the file among these, within these limits; the others are attachments."""
         answer = await self.read("problem", uploads, limits)
-        about, past = vars(About.from_json(answer["about"])), answer["past"]
+        about, prior = vars(About.from_json(answer["about"])), answer["prior"]
         return Truth(
             codec.problem_from_json(answer["problem"]).with_about(**about),
-            past=None if past is None else Past.from_json(past),
+            prior=None if prior is None else PriorData.from_json(prior),
             settings=answer["settings"],
         )
 
@@ -192,11 +192,11 @@ def _answer(what: str, path: str, settings: dict[str, Any]) -> dict[str, Any]:
         if what == "check":
             found: dict[str, Any] = to_json(check(loaded, settings, seconds=FORECAST_SECONDS).to_json())
             return found
-        problem, past = loaded.problem, None if loaded.past is None else loaded.past.to_json()
+        problem, prior = loaded.problem, None if loaded.prior is None else loaded.prior.to_json()
         return {
             "problem": codec.problem_to_json(problem),
             "about": problem.about.to_json(),
-            "past": past,
+            "prior": prior,
             "settings": dict(loaded.settings),
         }
     except MissingExtraError as error:

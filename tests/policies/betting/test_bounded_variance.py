@@ -42,7 +42,7 @@ def test_mixed_readings_with_log_normal_noise_hold_their_guarantee():
 
 
 def test_a_final_batch_tests_by_the_variance_alone():
-    how = {"budget": 300, "last_call": 0.5}
+    how = {"budget": 300, "final_batch": 0.5}
     outcome = sp.simulate(SKEWED, Gaussian([0.6, 0.0]), policy=sp.BetGapE(), **how)
     assert outcome.risk is not None
     with refuses("gaussian", ParameterError):

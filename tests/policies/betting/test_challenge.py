@@ -104,7 +104,7 @@ def test_the_incumbent_is_found_by_its_name_or_refused():
 def test_a_final_batch_can_prove_either_answer():
     problem = largest(np.eye(2))
     for means, right in (([0.0, 1.0], 1), ([1.0, 0.0], 0)):
-        how = {"seed": 4, "budget": 40, "last_call": 0.6, "gaussian": True}
+        how = {"seed": 4, "budget": 40, "final_batch": 0.6, "gaussian": True}
         outcome = sp.simulate(problem, Gaussian(means), policy=Challenge(0), **how)
         assert (outcome.plan, outcome.n_measured <= 40) == (right, True)
 

@@ -52,14 +52,14 @@ class AfterwardsWithin(WithinPolytope):
 
 
 def risk_of_a_wrong_lead(kind, epsilon, seed):
-    """The risk after some bets and a last call of 60, where the lead is wrong; 1 where it is right.
+    """The risk after some bets and a final batch of 60, where the lead is wrong; 1 where it is right.
 
     To do nothing is best; each of five things to do is worse, by a hair's breadth more than epsilon.
     """
     run, rng = run_of(kind, NOTHING_OR_ONE, 0.001, epsilon), np.random.default_rng(seed)
     means = np.full(5, -epsilon - 1e-9)
     measured(run, means, rng, 2)
-    run.call_last(60, gaussian=True)
+    run.call_final_batch(60, gaussian=True)
     measured(run, means, rng, 7)
     standing = run.standing()
     return standing.risk if np.sum(standing.leader) > 1 - 1e-9 else 1.0
@@ -86,14 +86,14 @@ def test_a_final_batch_rarely_proves_a_wrong_plan_and_one_chosen_afterwards_is_c
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
+def test_a_final_batch_proves_more_than_bets_with_the_same_budget(epsilon):
     problem, means = KINDS["3x3"](301)
     sure = {}
-    for last_call in (None, 0.6):
-        how = {"budget": 160, "last_call": last_call, "gaussian": last_call is not None}
+    for final_batch in (None, 0.6):
+        how = {"budget": 160, "final_batch": final_batch, "gaussian": final_batch is not None}
         policy, truth = sp.BetGapE(0.05, epsilon), Gaussian(means)
         outcomes = [sp.simulate(problem, truth, policy=policy, seed=seed, **how) for seed in range(25)]
-        sure[last_call] = sum(outcome.plan is not None for outcome in outcomes)
+        sure[final_batch] = sum(outcome.plan is not None for outcome in outcomes)
         assert all(outcome.n_measured <= 160 for outcome in outcomes)
         for outcome in outcomes:
             assert outcome.plan is None or outcome.risk <= 0.05
@@ -101,10 +101,10 @@ def test_a_last_call_proves_more_than_bets_with_the_same_budget(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-def test_a_last_call_too_small_for_all_arms_proves_nothing_and_ends(epsilon):
+def test_a_final_batch_too_small_for_all_arms_proves_nothing_and_ends(epsilon):
     run = sp.BetGapE(0.05, epsilon).start(NOTHING_OR_ONE)
     run.absorb(run.decide().counts, np.zeros(5))
-    run.call_last(2, gaussian=True)
+    run.call_final_batch(2, gaussian=True)
     decision = run.decide()
     assert decision.counts.sum() == 2
     run.absorb(decision.counts, 100.0 * decision.counts)
@@ -112,12 +112,12 @@ def test_a_last_call_too_small_for_all_arms_proves_nothing_and_ends(epsilon):
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
-def test_within_epsilon_the_test_of_a_last_call_is_checked_by_arithmetic_alone(gaussian):
+def test_within_epsilon_the_test_of_a_final_batch_is_checked_by_arithmetic_alone(gaussian):
     """Boxes for the wealth before it, and for the test; whatever is spoilt is noticed."""
     problem, means = KINDS["3x3"](301)
     run, rng = sp.BetGapE(0.05, 0.1).start(problem), np.random.default_rng(2)
     measured(run, means, rng, 12)
-    run.call_last(400, gaussian=gaussian)
+    run.call_final_batch(400, gaussian=gaussian)
     decision = measured(run, means, rng, 28)
     plan, proof = decision.plan, json.loads(json.dumps(run.proof()))
     assert plan is not None

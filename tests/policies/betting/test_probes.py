@@ -117,7 +117,7 @@ def test_a_log_and_its_certificate_are_verified_where_last_bits_differ():
     assert not session.verify(certificate).holds
 
 
-def past(n=400):
+def prior(n=400):
     """Rows of a good and a bad day for both arms, a little better for the second: correlation above .9."""
     rng = np.random.default_rng(5)
     day = rng.normal(size=n)
@@ -125,7 +125,7 @@ def past(n=400):
 
 
 def test_rows_of_past_data_stay_together_and_pairs_need_fewer_uses():
-    rows, plans = past(), {"old": "a", "new": "b"}
+    rows, plans = prior(), {"old": "a", "new": "b"}
     bounds = {"low": rows.min(), "high": rows.max(), "noise": None}
     pair, apart = largest(plans, measure={"pair": ["a", "b"]}, **bounds), largest(plans, **bounds)
     world = fitted(pair, Replay(rows), allow_noisier=False)

@@ -56,7 +56,7 @@ def recorded(run, problem, final_at=None, n_batches=MOST):
     means = arm_probes(problem).rows @ np.resize(MEANS, problem.n_arms)
     for k in range(n_batches):
         if k == final_at:
-            run.call_last(120, gaussian=False)
+            run.call_final_batch(120, gaussian=False)
         decision = run.propose()
         if isinstance(decision, Stop):
             return decisions, sums, decision
@@ -77,7 +77,7 @@ def followed(run, decisions, sums, final_at=None, removed=None):
     values = iter(sums)
     for k, decision in enumerate(decisions):
         if k == final_at:
-            run.call_last(120, gaussian=False)
+            run.call_final_batch(120, gaussian=False)
         again = run.recorded(json.loads(json.dumps(decision.to_json())))
         assert removed is not None or run.objection(again) is None
         run.follow(again)
@@ -135,8 +135,8 @@ def test_a_restored_run_continues_also_within_a_batch(case, final):
     means = arm_probes(problem).rows @ np.resize(MEANS, problem.n_arms)
     for k in range(60):
         if final and k == 50:
-            run.call_last(30, gaussian=False)
-            twin.call_last(30, gaussian=False)
+            run.call_final_batch(30, gaussian=False)
+            twin.call_final_batch(30, gaussian=False)
         kept, run = run.state(), policy.start(problem)
         run.restore(kept)
         request, other = run.decide(), twin.decide()

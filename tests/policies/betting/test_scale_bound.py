@@ -45,8 +45,8 @@ def test_a_session_decides_as_the_simulation_and_verifies(name):
 
 def test_values_that_never_differ_and_a_final_batch_too_early_are_refused():
     run = sp.BetGapE().start(ORACLE)
-    with refuses("last_call"):
-        run.call_last(10, gaussian=False)
+    with refuses("final_batch"):
+        run.call_final_batch(10, gaussian=False)
     for _ in range(REPLICATES - 1):
         run.absorb(run.decide().counts, np.array(MEANS))
     with refuses("noise"):

@@ -99,7 +99,10 @@ def test_a_session_names_them_in_view_and_certificate_and_verifies():
         (lambda: Tied().start(PROBLEM), "epsilon"),
         (lambda: Tied(epsilon=1.0, grey=2.0), "grey"),
         (lambda: Tied(epsilon=1.0).start(largest(np.eye(300))), "plans"),
-        (lambda: sp.simulate(PROBLEM, Gaussian(MEANS), policy=POLICY, budget=90, last_call=0.3), "last_call"),
+        (
+            lambda: sp.simulate(PROBLEM, Gaussian(MEANS), policy=POLICY, budget=90, final_batch=0.3),
+            "final_batch",
+        ),
     ],
 )
 def test_what_cannot_be_asked_names_its_field(make, field):

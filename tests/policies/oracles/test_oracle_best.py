@@ -285,7 +285,7 @@ def test_errors_are_no_more_frequent_than_delta_and_sizes_chosen_after_the_batch
         while used < budget and not isinstance(run.decide(), Stop):
             used += measured(run, means, rng, 1).n_measurements
             if final and run._final is None and used > budget / 4:
-                run.call_last(final, gaussian=True)
+                run.call_final_batch(final, gaussian=True)
         decision = run.decide()
         if not isinstance(decision, Stop) or decision.plan is None:
             return False
@@ -313,7 +313,7 @@ def test_a_final_batch_rules_out_the_best_plan_no_more_often_than_delta(kind):
     def is_wrong(seed):
         run, rng = kind(problem, BetGapE(0.5), OracleBest(problem, 0.5)), np.random.default_rng([9, seed])
         measured(run, np.full(6, -1e-9), rng, 3)
-        run.call_last(40, gaussian=True)
+        run.call_final_batch(40, gaussian=True)
         measured(run, np.full(6, -1e-9), rng, 6)
         account = run._question._account
         return nothing.tobytes() in account.out_keys or not account.branch.holds(nothing)
@@ -332,7 +332,7 @@ def test_a_final_batch_rules_out_what_its_p_values_do(seed, goal, gaussian):
     inside, rng = (-plans if goal == "smallest" else plans) + 0.0, np.random.default_rng(seed)
     before, account = wealth_of(run, inside), run._question._account
     was_out, branch = account.out_keys.copy(), account.branch
-    run.call_last(80, gaussian=gaussian)
+    run.call_final_batch(80, gaussian=gaussian)
     counts = run.decide().counts
     averages = rng.normal(size=4) + 2 * np.arange(4)
     run.absorb(counts, counts * averages)

@@ -133,7 +133,7 @@ def test_a_final_batch_of_plans_can_decide():
     while isinstance(decision := measured(run, 3 * means, rng, 1), Measure):
         n += decision.n_measurements
         if n > 60 and run._final is None:
-            run.call_last(400, gaussian=True)
+            run.call_final_batch(400, gaussian=True)
             called = n
     assert decision.plan == tuple(problem.best_plan(3 * means))
     assert n - called <= 400

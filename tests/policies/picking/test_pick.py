@@ -8,7 +8,7 @@ from common import largest
 from session_tools import answer
 from surepick.errors import ParameterError
 from surepick.policies import Pick, Uniform
-from surepick.problems import Past, top_k
+from surepick.problems import PriorData, top_k
 from surepick.simulation import Gaussian
 
 
@@ -98,6 +98,6 @@ def test_it_picks_from_a_polytope_and_with_a_past_too():
     truth = Gaussian([1.0, 3.0, 0.5], 0.5)
     outcome = sp.simulate(plants, truth, policy=Pick(), budget=30)
     assert np.asarray(outcome.leader) @ [1.0, 3.0, 0.5] == pytest.approx(6.0)
-    past = Past.from_guess(plants, [1.0, 3.0, 0.5], spread=1.0)
-    short = sp.simulate(plants, truth, policy=Pick(), budget=2, past=past)
+    prior = PriorData.from_guess(plants, [1.0, 3.0, 0.5], spread=1.0)
+    short = sp.simulate(plants, truth, policy=Pick(), budget=2, prior=prior)
     assert short.n_measured == 2

@@ -23,7 +23,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, divided, golden_multiples
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
+from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Decision, Measure, Run, Standing, Stop, is_close
 from surepick.errors import ParameterError, ProblemError
@@ -329,7 +329,7 @@ class BatchRun(Run):
         return not self._question.is_fixed
 
     @property
-    def may_call_last(self) -> bool:
+    def may_call_final_batch(self) -> bool:
         """Whether a final batch may be called now."""
         return True
 
@@ -338,10 +338,10 @@ class BatchRun(Run):
         if left != self._budget:
             self._budget, self._proposal = left, None
 
-    def call_last(self, n: int, *, gaussian: bool) -> None:
+    def call_final_batch(self, n: int, *, gaussian: bool) -> None:
         """Make what an open batch leaves of these n measurements one final batch, which is a test."""
         if self._final is not None:
-            raise ParameterError("a final batch was called already; it ends the run", field="last_call")
+            raise ParameterError("a final batch was called already; it ends the run", field="final_batch")
         batch = self._batch
         begun = 0 if batch is None else batch.n_measurements - batch.n_missing
         self._final, self._proposal = FinalBatch(n + begun, gaussian), None
@@ -435,9 +435,9 @@ class BatchRun(Run):
         if self._is_started and not (self._final is not None and self._final.is_over):
             self._question.choose(self._estimates)
 
-    def remember(self, past: Past) -> None:
+    def remember(self, prior: PriorData) -> None:
         """Begin with prior data: they guide leader, design and bets from the start, and settle none."""
-        self._prior = self._prior.plus(past.worth, past.worth * past.means)
+        self._prior = self._prior.plus(prior.worth, prior.worth * prior.means)
         self._join()
 
     # plans that arrive

@@ -52,7 +52,7 @@ class BetGapE(BettingPolicy):
     version: ClassVar[int] = 5
     takes_oracle: ClassVar[bool] = True
     takes_plays: ClassVar[bool] = True
-    takes_past: ClassVar[bool] = True
+    takes_prior: ClassVar[bool] = True
     takes_known: ClassVar[bool] = True
 
     def start(self, problem: AnyProblem) -> BatchRun:

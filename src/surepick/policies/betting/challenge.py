@@ -81,7 +81,7 @@ class Challenge(BettingPolicy):
 
     name: ClassVar[str] = "Challenge"
     version: ClassVar[int] = 2
-    takes_past: ClassVar[bool] = True
+    takes_prior: ClassVar[bool] = True
     takes_known: ClassVar[bool] = True
     takes_oracle: ClassVar[bool] = True
     takes_plays: ClassVar[bool] = True

@@ -24,7 +24,7 @@ import numpy as np
 
 from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_values
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.past import Past
+from surepick.core.prior_data import PriorData
 from surepick.core.run import Decision, Standing
 from surepick.errors import ParameterError, ProblemError
 from surepick.inference.factors import SubGaussian
@@ -74,7 +74,7 @@ class ScaleBoundRun(BatchRun):
         return len(self._values) > 0
 
     @property
-    def may_call_last(self) -> bool:
+    def may_call_final_batch(self) -> bool:
         """Whether a final batch may be called now: not before bets are made."""
         return self._is_bounded
 
@@ -133,20 +133,20 @@ class ScaleBoundRun(BatchRun):
         else:
             self._is_late = self._is_bounded
 
-    def remember(self, past: Past) -> None:
+    def remember(self, prior: PriorData) -> None:
         """Begin the bets with prior data."""
-        self._later = self._later.plus(past.worth, past.worth * past.means)
+        self._later = self._later.plus(prior.worth, prior.worth * prior.means)
 
-    def call_last(self, n: int, *, gaussian: bool) -> None:
+    def call_final_batch(self, n: int, *, gaussian: bool) -> None:
         """Make these n measurements a final batch, of noise that is Gaussian by assumption."""
         del gaussian
         if not self._is_bounded:
             raise ParameterError(
                 f"the noise is still being learned; call the final batch after {REPLICATES} measurements of "
                 "each arm",
-                field="last_call",
+                field="final_batch",
             )
-        super().call_last(n, gaussian=True)
+        super().call_final_batch(n, gaussian=True)
 
     def standing(self) -> Standing:
         """Return where the bets stand, with the risk that a bound is too small added to theirs."""

@@ -1,4 +1,4 @@
-"""Guesses and histories as a past: they save measurements, and make no answer wrong, however wrong."""
+"""Guesses and histories as prior data: they save measurements, and make no answer wrong, however wrong."""
 
 import numpy as np
 import pytest
@@ -12,17 +12,17 @@ from surepick.policies.betting.bet_gap_e import question_for
 from surepick.policies.betting.challenge import KeepOrReplace
 from surepick.policies.oracles.oracle_best import OracleBest
 from surepick.policy import Stop
-from surepick.problems import Past, knapsack_instance
+from surepick.problems import PriorData, knapsack_instance
 from surepick.simulation import Gaussian
 
 TWO = largest(np.eye(2))
 THREE = largest(np.eye(3))
 PROBES = largest([[1, 1, 0], [0, 1, 1]], measure="plan arms")
-WRONG = Past(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
+WRONG = PriorData(np.array([20.0, 20.0]), np.array([0.0, 3.0]))  # says loudly that the worse arm is better
 
 
 class BettingOnIt(BatchRun):
-    """A control: the past settles bets, its measurements stand among those of every batch."""
+    """A control: prior data settle bets, their measurements stand among those of every batch."""
 
     def _settle(self, batch, averages):
         sums = batch.uses * averages + 20 * np.array([0.0, 3.0])
@@ -61,15 +61,15 @@ def test_a_wrong_past_makes_no_answer_wrong_and_one_that_wins_bets_is_caught(beg
 @pytest.mark.parametrize("policy", [Challenge(1, epsilon=0.3), sp.BetGapE(epsilon=0.2)], ids=str)
 def test_other_policies_begin_with_it_too_and_go_on_from_their_state(policy):
     problem, means = largest(np.eye(4)), np.array([0.5, 0.1, 0.0, 0.0])
-    past = Past.from_guess(problem, means, spread=0.5)
-    run, again = (start(policy, problem, past) for _ in range(2))
+    prior = PriorData.from_guess(problem, means, spread=0.5)
+    run, again = (start(policy, problem, prior) for _ in range(2))
     assert run.decide().counts.any()
     assert run.standing().leader is not None  # nothing has to be measured first
     measured(run, means, np.random.default_rng(1), 6)
     again.restore(run.state())
     assert again.decide().counts.tolist() == run.decide().counts.tolist()
     assert again.standing() == run.standing()
-    half = start(policy, problem, Past.from_guess(problem, means, spread=[0.5, 0.5, np.inf, np.inf]))
+    half = start(policy, problem, PriorData.from_guess(problem, means, spread=[0.5, 0.5, np.inf, np.inf]))
     assert half.decide().counts.tolist() == [0, 0, 1, 1]
 
 
@@ -79,46 +79,46 @@ def test_a_guess_worth_one_measurement_saves_measurements_on_knapsacks():
         case = knapsack_instance(7, 6_000_000 + seed)
         problem, truth = case.problem, Gaussian(case.means)
         guess = case.means + np.random.default_rng(seed).standard_normal(problem.n_arms)
-        past = Past.from_guess(problem, guess, spread=1.0)
+        prior = PriorData.from_guess(problem, guess, spread=1.0)
         how = {"seed": seed, "budget": 20_000}
         without.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how).n_measured)
-        with_it.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how, past=past).n_measured)
+        with_it.append(sp.simulate(problem, truth, policy=sp.BetGapE(), **how, prior=prior).n_measured)
     assert np.median(np.log(with_it) - np.log(without)) < -0.1
 
 
 def test_a_past_worth_nothing_changes_nothing():
     problem, truth = largest(np.eye(4)), Gaussian([0.5, 0.3, 0.2, 0.0])
-    nothing = Past.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
+    nothing = PriorData.from_guess(problem, [1.0, 2.0, 3.0, 4.0], spread=np.inf)
     for policy in (sp.BetGapE(), Pick(), Challenge(1)):
         bare = sp.simulate(problem, truth, policy=policy, seed=3, budget=500)
-        with_it = sp.simulate(problem, truth, policy=policy, seed=3, budget=500, past=nothing)
+        with_it = sp.simulate(problem, truth, policy=policy, seed=3, budget=500, prior=nothing)
         assert bare.counts.tolist() == with_it.counts.tolist()
 
 
 def test_a_guess_counts_by_its_spread_and_a_history_by_its_counts_up_to_a_limit():
     problem = sp.Problem(np.eye(3), noise=[1.0, 2.0, 4.0], arms=["a", "b", "c"], goal="largest")
-    assert Past.from_guess(problem, [1, 2, 3], 2.0).worth.tolist() == [0.25, 1.0, 4.0]
-    assert Past.from_guess(problem, [1, 2, 3], 0.01).worth.tolist() == [20.0] * 3
-    by_name = Past.from_guess(problem, {"c": 3, "b": 2, "a": 1}, {"a": 1.0, "b": 2.0, "c": 4.0})
+    assert PriorData.from_guess(problem, [1, 2, 3], 2.0).worth.tolist() == [0.25, 1.0, 4.0]
+    assert PriorData.from_guess(problem, [1, 2, 3], 0.01).worth.tolist() == [20.0] * 3
+    by_name = PriorData.from_guess(problem, {"c": 3, "b": 2, "a": 1}, {"a": 1.0, "b": 2.0, "c": 4.0})
     assert (by_name.means.tolist(), by_name.worth.tolist()) == ([1, 2, 3], [1, 1, 1])
-    assert Past.from_history(problem, [0, 7, 900], [0, 1, 2]).worth.tolist() == [0, 7, 20]
-    assert Past.from_json(by_name.to_json()) == by_name
+    assert PriorData.from_history(problem, [0, 7, 900], [0, 1, 2]).worth.tolist() == [0, 7, 20]
+    assert PriorData.from_json(by_name.to_json()) == by_name
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda p: Past.from_guess(p, [1, 2], -1.0),
-        lambda p: Past.from_guess(p, [1, 2], [1, 2, 3]),
-        lambda p: Past.from_guess(p, [1, 2], "wide"),
-        lambda p: Past.from_guess(p, [1, 1e30], 1.0),
-        lambda p: Past.from_history(p, [-1, 2], [1, 2]),
-        lambda p: Past.from_guess(p.with_noise(None), [1, 2], 1.0),
-        lambda p: Past.from_guess(PROBES, [1.0, 2.0, 3.0], 1.0),
-        lambda p: sp.simulate(p, Gaussian([1, 0]), policy=sp.CombGapE(), past=WRONG),
-        lambda p: sp.simulate(THREE, Gaussian([1, 0, 0]), policy=sp.BetGapE(), past=WRONG),
+        lambda p: PriorData.from_guess(p, [1, 2], -1.0),
+        lambda p: PriorData.from_guess(p, [1, 2], [1, 2, 3]),
+        lambda p: PriorData.from_guess(p, [1, 2], "wide"),
+        lambda p: PriorData.from_guess(p, [1, 1e30], 1.0),
+        lambda p: PriorData.from_history(p, [-1, 2], [1, 2]),
+        lambda p: PriorData.from_guess(p.with_noise(None), [1, 2], 1.0),
+        lambda p: PriorData.from_guess(PROBES, [1.0, 2.0, 3.0], 1.0),
+        lambda p: sp.simulate(p, Gaussian([1, 0]), policy=sp.CombGapE(), prior=WRONG),
+        lambda p: sp.simulate(THREE, Gaussian([1, 0, 0]), policy=sp.BetGapE(), prior=WRONG),
     ],
 )
 def test_what_is_no_past_is_refused_in_words(make):
-    with refuses("past"):
+    with refuses("prior"):
         make(TWO)

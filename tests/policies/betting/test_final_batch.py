@@ -57,14 +57,14 @@ def started(kind, problem, delta):
 
 
 def evidence_against_the_best(kind, scale, gaussian, seed):
-    """The log evidence against the best plan after some bets and a last call.
+    """The log evidence against the best plan after some bets and a final batch.
 
     The best plan is to do nothing; each of six things to do is a hair's breadth worse.
     """
     run = started(kind, largest(np.vstack([np.zeros(6), np.eye(6)])), 0.001)
     rng, means = np.random.default_rng(seed), np.full(6, -1e-9)
     measured(run, means, rng, 3, scale)
-    run.call_last(40, gaussian=gaussian)
+    run.call_final_batch(40, gaussian=gaussian)
     measured(run, means, rng, 6, scale)
     return run.log_evidence()[0]
 
@@ -96,7 +96,7 @@ def test_the_peak_for_the_wealth_now_is_caught(kind, is_caught):
     def is_wrong(seed):
         run, rng = started(kind, largest(np.eye(2)), 1e-6), np.random.default_rng(seed)
         measured(run, np.zeros(2), rng, 16)
-        run.call_last(40, gaussian=True)
+        run.call_final_batch(40, gaussian=True)
         account = run._question.account(COMMON)
         account.peak[:] = 0.0 if kind is BatchRun else account.peak  # what the test alone shows
         measured(run, np.zeros(2), rng, 1)
@@ -110,7 +110,7 @@ def test_it_proves_more_than_bets_with_the_same_budget():
     given = {"policy": BetGapE(delta=1e-6), "budget": 120}
     bets, test, sharper = (
         np.median([sp.simulate(problem, truth, seed=seed, **given, **how).risk for seed in range(60)])
-        for how in ({}, {"last_call": 0.5}, {"last_call": 0.5, "gaussian": True})
+        for how in ({}, {"final_batch": 0.5}, {"final_batch": 0.5, "gaussian": True})
     )
     assert sharper < test < bets
     assert sharper < bets / 3
@@ -118,13 +118,13 @@ def test_it_proves_more_than_bets_with_the_same_budget():
 
 def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed():
     problem, truth = largest(np.eye(2)), Gaussian([0.5, 0.0])
-    how = {"last_call": 0.5, "gaussian": True}
+    how = {"final_batch": 0.5, "gaussian": True}
     early = sp.simulate(problem, truth, seed=1, budget=2_000, **how)
     assert (early.plan, "sub-Gaussian" in early.guarantee) == (0, True)
     late = sp.simulate(problem, truth, seed=5, budget=70, **how)
     assert (late.plan, late.n_measured, late.risk <= 0.05) == (0, 70, True)
     assert "independent Gaussian noise" in late.guarantee
-    none = sp.simulate(problem, Gaussian([0.0, 0.0]), policy=BetGapE(), budget=70, last_call=0.5)
+    none = sp.simulate(problem, Gaussian([0.0, 0.0]), policy=BetGapE(), budget=70, final_batch=0.5)
     assert (none.plan, none.state) == (None, State.BUDGET_SPENT)
     assert none.n_measured == 70
 
@@ -134,7 +134,7 @@ def test_an_answer_comes_with_its_assumption_and_only_where_the_test_was_needed(
 def test_the_whole_budget_is_used(policy, given):
     problem, truth = (sp.Problem(np.eye(4), noise=1, **given, goal="largest"), Gaussian([0.4, 0.3, 0.2, 0.0]))
     for budget in (20, 33, 150):
-        outcome = sp.simulate(problem, truth, policy=policy, seed=3, budget=budget, last_call=0.4)
+        outcome = sp.simulate(problem, truth, policy=policy, seed=3, budget=budget, final_batch=0.4)
         assert outcome.counts.sum() == budget
         assert 0 <= outcome.risk <= 1
 
@@ -145,7 +145,7 @@ def test_unknown_noise_has_a_final_batch_of_replicates(given):
     for seed in range(20):
         run, rng = BetGapE(delta=0.05).start(problem), np.random.default_rng(seed)
         measured(run, means, rng, budget=24)
-        run.call_last(60, gaussian=False)
+        run.call_final_batch(60, gaussian=False)
         found.append(measured(run, means, rng).plan)
         assert run.counts.sum() <= 24 + 60
     assert set(found) <= {0, None}
@@ -156,16 +156,16 @@ def test_it_may_come_before_the_first_stake():
     means, rng = np.append(np.zeros(29), 9.0), np.random.default_rng(1)
     run = BetGapE(epsilon=0.3).start(sp.Problem(np.eye(30), goal="largest"))
     measured(run, means, rng, budget=4 * 30)  # four replicates of each arm: nothing was bet on
-    run.call_last(600, gaussian=False)
+    run.call_final_batch(600, gaussian=False)
     assert (measured(run, means, rng).plan, run.counts.sum()) == (29, 720)
 
 
 def test_after_the_last_block_there_is_no_other():
     run = BetGapE().start(largest(np.eye(2)))
     run.absorb(run.decide().counts, np.zeros(2))
-    run.call_last(10, gaussian=False)
-    with refuses("last_call", ParameterError):
-        run.call_last(10, gaussian=False)
+    run.call_final_batch(10, gaussian=False)
+    with refuses("final_batch", ParameterError):
+        run.call_final_batch(10, gaussian=False)
     last = run.decide()
     assert isinstance(last, Measure)
     assert last.counts.sum() == 10
@@ -176,7 +176,7 @@ def test_after_the_last_block_there_is_no_other():
 def test_what_was_not_measured_in_it_is_not_tested():
     run = BetGapE(delta=1e-9).start(largest(np.eye(3)))
     run.absorb(run.decide().counts, np.array([5.0, 0.0, 0.0]))
-    run.call_last(2, gaussian=True)
+    run.call_final_batch(2, gaussian=True)
     counts = run.decide().counts
     assert counts.sum() == 2
     run.absorb(counts, counts * [9.0, 0.0, 0.0])
@@ -187,8 +187,8 @@ def test_what_was_not_measured_in_it_is_not_tested():
 @pytest.mark.parametrize(
     "how",
     [
-        {"last_call": 1.0},
-        {"last_call": 0.5, "policy": sp.CombGapE()},
+        {"final_batch": 1.0},
+        {"final_batch": 0.5, "policy": sp.CombGapE()},
         {"gaussian": True, "problem": sp.Problem(np.eye(2), low=0, high=1, goal="largest")},
     ],
 )
@@ -204,7 +204,7 @@ def test_cash_that_other_accounts_took_since_is_not_in_the_wealth_of_a_test():
     for taken in (None, 0.9):
         run, rng = sp.BetGapE(0.2, epsilon=0.3).start(problem), np.random.default_rng(1)
         measured(run, np.append(3.0, np.zeros(69)), rng, 3)
-        run.call_last(200, gaussian=False)
+        run.call_final_batch(200, gaussian=False)
         counts = run.decide().counts
         if taken is not None:
             run._question.wealth.withdraw(taken)  # as a stake of another leader does

@@ -1,4 +1,4 @@
-"""A session's last call: asked for as one round, settled as a test, in the log and in the certificate."""
+"""A session's final batch: asked for as one round, settled as a test, in the log and in the certificate."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(n, options, policy):
 @pytest.mark.parametrize("n", [3, 4, 5, 12, 40])
 @pytest.mark.parametrize("before", [0, 1, 3, 9])
 @pytest.mark.parametrize("epsilon", [0.0, 1e-6])
-def test_a_last_call_in_the_middle_of_a_block_counts_what_comes_after_it(n, before, epsilon):
+def test_a_final_batch_in_the_middle_of_a_block_counts_what_comes_after_it(n, before, epsilon):
     """A block in parts of two: the parts before the call are none of the n, and it never asks for nothing."""
     problem = largest(np.eye(3))
     session = Session.create("memory://", "s", problem, policy=sp.BetGapE(1e-9, epsilon, max_batch=2))
