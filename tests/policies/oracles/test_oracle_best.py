@@ -19,6 +19,7 @@ from surepick.policies.oracles.branch_search import BranchSearch
 from surepick.policies.oracles.oracle_best import OracleBest
 from surepick.policies.oracles.plan_wealth import SELECTION_BIAS
 from surepick.policy import Stop
+from surepick.sessions.session import Session
 from surepick.simulation import Gaussian, State
 
 GOALS = st.sampled_from(["largest", "smallest"])
@@ -397,3 +398,28 @@ def test_a_bound_that_is_too_large_is_caught_by_the_same_test(monkeypatch):
     monkeypatch.setattr(BranchSearch, "_lower", too_large)
     with pytest.raises(AssertionError):
         test_plans_outside_the_branch_have_had_the_wealth_that_it_takes("trees")
+
+
+@pytest.mark.filterwarnings("ignore::surepick.errors.NoiseWarning")  # at the slip
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_a_removed_value_rules_out_no_plan(epsilon):
+    problem = sp.problems.top_k(NAMES, 3, goal="largest", list_plans=False, noise=1.0)
+    means = np.array([4.0, 3.5, 3.0, 0, 0, 0, 0, 3.8])
+    session = Session.create("memory://", "s", problem, policy=sp.BetGapE(0.1, epsilon=epsilon))
+
+    def measure():
+        while requests := session.ask(40):
+            for request in requests:
+                arm, place = map(int, request.token.split("."))
+                noise = np.random.default_rng([arm, place]).standard_normal()
+                # the last arm is low at first, and then read wrongly, which rules out all plans with it
+                value = {(7, 0): 2.0, (7, 1): -60.0}.get((arm, place), means[arm] + noise)
+                session.tell(request, value, sure=True)
+
+    measure()
+    assert session.outcome.plan == (1, 1, 1, 0, 0, 0, 0, 0)
+    session.remove("7.1", "a slip")
+    assert session.status == "running"
+    measure()
+    assert session.outcome.plan == (1, 1, 0, 0, 0, 0, 0, 1)
+    assert session.verify().holds

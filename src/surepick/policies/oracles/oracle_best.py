@@ -289,7 +289,10 @@ class OracleBest(Question):
         return ~self._is_known & is_free
 
     def follow(self, decision: Decision, estimates: Estimates) -> None:
-        """Take on leader and free arms of this decision, the other arms are fixed; stake when it is time."""
+        """Take on leader and free arms of this decision; stake when it is time.
+
+        The other arms are fixed, unless what had ruled out the plans that differ there was removed since.
+        """
         self.leader = np.array(decision.leader)
         self.first_led_at.setdefault(_text(self.leader), estimates.counts)
         key, account = self._key(self.leader), self._account
@@ -299,9 +302,7 @@ class OracleBest(Question):
         if len(self.accounts) >= _MOST_ACCOUNTS:
             del self.accounts[next(iter(self.accounts))]
         self.accounts[key], self.candidate = account, {}  # now the most recently used
-        is_free = _mask(decision.more["free"], len(self.leader))
-        for arm in np.flatnonzero(self._must_show(self.leader) & ~is_free).tolist():
-            account.pin(arm, float(self.leader[arm]))
+        self._fixable(account, self.leader, self._fixed_by(decision))
         if not decision.is_final and estimates.n_measured >= self.next_stake:
             self.next_stake = self.restake * estimates.n_measured
             self._stake(account)
@@ -331,27 +332,34 @@ class OracleBest(Question):
 
     def rival_objection(self, decision: Decision) -> str | None:
         """Return why no run decides so here: arms that it does not count as free are fixed."""
-        free = decision.more["free"]
-        leader = np.array(decision.leader)
-        fixed = self._must_show(leader) & ~_mask(free, len(leader))
-        agrees = not fixed.any() or self._fixes(leader, fixed)
+        fixed = self._fixed_by(decision)
+        agrees = not fixed.any() or self._fixes(np.array(decision.leader), fixed)
         return None if agrees else "plans that are left differ on arms that it takes for fixed"
 
+    def _fixed_by(self, decision: Decision) -> BoolArray:
+        """Return the arms that this decision takes for fixed, and that are not known to be."""
+        leader = np.array(decision.leader)
+        return self._must_show(leader) & ~_mask(decision.more["free"], len(leader))
+
     def _fixes(self, leader: FloatArray, arms: BoolArray) -> bool:
-        """Return whether the plans that are left agree with this leader on these arms, up to rounding.
+        """Return whether the plans that are left agree with this leader on these arms, up to rounding."""
+        return bool(self._fixable(copy.deepcopy(self._account_of(leader)), leader, arms).all())
+
+    def _fixable(self, account: PlanAccount, leader: FloatArray, arms: BoolArray) -> BoolArray:
+        """Return on which of these arms the plans that are left agree with this leader, and fix them there.
 
         The search has more time than usual: a machine that rounds otherwise may have looked elsewhere.
         """
-        account = copy.deepcopy(self._account_of(leader))
-        if not account.branch.holds(leader):
-            return False
+        found = ~arms
+        if not arms.any() or not account.branch.holds(leader):
+            return found
         search = self._search(account, leader, 1.0 - TOLERANCE)
         search.update_rivals()
         for arm in np.flatnonzero(arms).tolist():
-            if not search.agrees(arm, _PATIENCE * CALLS_A_BATCH):
-                return False
-            account.pin(arm, float(leader[arm]))
-        return True
+            found[arm] = search.agrees(arm, _PATIENCE * CALLS_A_BATCH)
+            if found[arm]:
+                account.pin(arm, float(leader[arm]))
+        return found
 
     def proves(self, plan: Answer | None) -> bool:
         """Return whether this plan is proved, up to rounding."""
@@ -409,7 +417,7 @@ class OracleBest(Question):
         since = estimates.counts - self.first_led_at[_text(self.leader)]
         bet = OracleBet(
             leader=self.leader,
-            free=_mask(decision.more["free"], len(self.leader)),
+            free=self._must_show(self.leader),
             sizes=self._account.kinds @ np.array(decision.more["sizes"]),
             means=self._means(estimates),
             variance=divided(1.0, estimates.matrix),
