@@ -6,7 +6,7 @@ import pytest
 
 import surepick as sp
 from common import largest, refuses
-from surepick.core.plan_tables import amounts_in
+from surepick.core.given.plans import amounts_in
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.load import read_problem
 

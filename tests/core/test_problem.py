@@ -14,7 +14,7 @@ from scipy import sparse
 
 import surepick as sp
 from common import refuses
-from surepick.core.new_arms import settled
+from surepick.core.given.arms import settled
 from surepick.errors import ProblemError, SurepickError
 from surepick.problems import NewArm, PriorData
 from surepick.simulation import Gaussian

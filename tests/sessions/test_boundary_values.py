@@ -13,7 +13,7 @@ import pytest
 import surepick as sp
 from common import largest, refuses
 from policy_contract import CASES, FOR_SETS, OF_INCUMBENTS, OF_POLYTOPES
-from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
+from surepick.core.given.numbers import LARGEST, MOST_SCALES, SMALLEST
 from surepick.core.run import Decision
 from surepick.errors import ParameterError, ProblemError, SessionError
 from surepick.policies import CLUCB, POLICIES, Uniform

@@ -11,7 +11,7 @@ import numpy as np
 
 import surepick as sp
 from policy_contract import FOR_MATROIDS, FOR_SETS, FOR_SINGLE_ARMS
-from surepick.core.arrays import LARGEST, MOST_SCALES, SMALLEST
+from surepick.core.given.numbers import LARGEST, MOST_SCALES, SMALLEST
 from surepick.errors import SurepickError
 from surepick.policies import parse_policy, policy_named
 

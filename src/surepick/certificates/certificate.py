@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from surepick._version import __version__
+from surepick.core.about import Listing
 from surepick.core.answers import listed, measured
 from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.run import Answer
-from surepick.core.wording import Listing, how_many, shortened
+from surepick.core.wording import how_many, shortened
 from surepick.errors import ParameterError
 from surepick.simulation.outcome import State
 

@@ -9,26 +9,25 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from surepick.core.arrays import (
+from surepick.core.about import NOTHING, About, plausible_range
+from surepick.core.arrays import BoolArray, FloatArray, brief, read_only
+from surepick.core.given.numbers import (
     LARGEST,
     ROUNDING,
-    BoolArray,
-    FloatArray,
     Goal,
     Known,
     Numbers,
     PerArm,
-    brief,
     index_of,
     is_smallest,
     mean_bounds,
     per_arm,
-    read_only,
     scale_and_bounds,
     vector,
 )
-from surepick.core.probes import VALUE, AskedPlays, Limits, Probes
-from surepick.core.wording import NOTHING, About, plausible_range
+from surepick.core.given.probes import Limits
+from surepick.core.plays import AskedPlays
+from surepick.core.probes import VALUE, Probes
 from surepick.errors import ProblemError
 
 SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = NOISE_KINDS = "sub-Gaussian", "bounded variance"  # by noise

@@ -10,19 +10,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import (
-    BoolArray,
-    FloatArray,
-    Goal,
-    Known,
-    Numbers,
-    PerArm,
-    names_for,
-    per_arm,
-    scale_and_bounds,
-)
+from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, names_for, per_arm, scale_and_bounds
+from surepick.core.given.probes import ARMS, PLAN_ARMS, Limits
 from surepick.core.measurable import Measurable, arm_fields
-from surepick.core.probes import ARMS, PLAN_ARMS, AskedPlays, Limits
+from surepick.core.plays import AskedPlays
 from surepick.core.problem import Problem
 from surepick.core.wording import counted, in_short, plural, shortened
 from surepick.errors import ProblemError, SurepickError, hinted

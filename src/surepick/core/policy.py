@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import LARGEST, FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.given.numbers import LARGEST
 from surepick.core.guarantee import Guarantee
 from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem

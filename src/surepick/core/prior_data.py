@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from surepick.core.arrays import LARGEST, FloatArray, Numbers, furthest_values, read_only, vector
+from surepick.core.arrays import FloatArray, read_only
+from surepick.core.given.numbers import LARGEST, Numbers, furthest_values, vector
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import refuse_probes
 from surepick.errors import ParameterError, ProblemError

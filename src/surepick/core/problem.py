@@ -10,26 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import (
-    BoolArray,
-    FloatArray,
+from surepick.core.about import About, plausible_pairs
+from surepick.core.arrays import BoolArray, FloatArray, Plans, as_dense, read_only, row_keys, without_columns
+from surepick.core.given.arms import GivenArms, settled
+from surepick.core.given.numbers import (
     Goal,
     Known,
     Numbers,
     PerArm,
-    Plans,
-    as_dense,
     index_of,
     names_for,
-    read_only,
-    row_keys,
     scale_and_bounds,
     vector,
-    without_columns,
 )
-from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable, arm_fields
-from surepick.core.new_arms import GivenArms, settled
-from surepick.core.plan_tables import (
+from surepick.core.given.plans import (
     dense_matrix,
     merge_duplicates,
     read_expressions,
@@ -37,8 +31,10 @@ from surepick.core.plan_tables import (
     refuse_non_finite,
     sparse_matrix,
 )
-from surepick.core.probes import ARMS, GivenProbes, Limits, Probes, read_probes, refuse_inseparable
-from surepick.core.wording import About, plausible_pairs, plural
+from surepick.core.given.probes import ARMS, GivenProbes, Limits, read_probes
+from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable, arm_fields
+from surepick.core.probes import Probes, refuse_inseparable
+from surepick.core.wording import plural
 from surepick.errors import ProblemError, hinted
 
 if TYPE_CHECKING:

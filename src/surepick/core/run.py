@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.plays import Plays
 from surepick.core.prior_data import PriorData
-from surepick.core.probes import Plays
 
 MOST_MEASUREMENTS = 10**6  # in a batch: a forged log exhausts no memory
 TOLERANCE = 1e-9  # relative: what another machine may compute otherwise

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import MOST_SCALES, FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.given.numbers import MOST_SCALES
 from surepick.core.probes import Probes
 from surepick.errors import ProblemError
 from surepick.inference.factors import Factor, Student

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from surepick.core.given.probes import ARMS
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
-from surepick.core.probes import ARMS, Probe
+from surepick.core.probes import Probe
 from surepick.core.problem import Problem
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.keys import KEYS

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import per_arm, read_only
+from surepick.core.about import plausible_pairs
+from surepick.core.arrays import read_only
+from surepick.core.given.numbers import per_arm
+from surepick.core.given.plans import read_expressions
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_tables import read_expressions
 from surepick.core.prior_data import PriorData
-from surepick.core.wording import plausible_pairs
 from surepick.errors import FileError, ProblemError, suggestion
 from surepick.inputs.keys import COMMON, KEYS, LIMIT, SESSION, TRUTH
 from surepick.inputs.kinds import AS_KEY, build

@@ -41,7 +41,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, Numbers, as_dense
+from surepick.core.arrays import BoolArray, FloatArray, as_dense
+from surepick.core.given.numbers import Numbers
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.policy import check_delta, check_epsilon, known_deviation
 from surepick.core.polytopes.polytope import Polytope

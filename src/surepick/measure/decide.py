@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.given.plans import frame_cells, is_frame
 from surepick.core.guarantee import no_guarantee
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
-from surepick.core.plan_tables import frame_cells, is_frame
 from surepick.core.policy import Policy
 from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem

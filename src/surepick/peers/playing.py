@@ -55,8 +55,9 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set, play_finder, spanned
+from surepick.core.plays import Plays
 from surepick.core.policy import check_delta, known_noise_scale
-from surepick.core.probes import Plays, Probes
+from surepick.core.probes import Probes
 from surepick.core.run import Answer, Measure, Run, Standing, Stop
 from surepick.design.play_allocation import covering_plays
 from surepick.errors import ProblemError

@@ -3,7 +3,7 @@
 A builder (`kinds`) makes a `Family` of plans (`family`), which finds its candidates (`candidates`).
 """
 
-from surepick.core.new_arms import NewArm as NewArm
+from surepick.core.given.arms import NewArm as NewArm
 from surepick.core.prior_data import PriorData as PriorData
 from surepick.problems.cities import city_hours as city_hours
 from surepick.problems.cities import transport_instance as transport_instance

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from surepick.core.about import Listing
 from surepick.core.arrays import FloatArray, IntArray, read_only
 from surepick.core.problem import Problem
-from surepick.core.wording import Listing
 from surepick.errors import ProblemError
 from surepick.problems.numbers import as_count, seeded
 

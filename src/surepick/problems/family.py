@@ -9,10 +9,11 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, Goal, Known, Numbers, PerArm, is_smallest, vector
+from surepick.core.arrays import FloatArray
+from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, is_smallest, vector
+from surepick.core.given.probes import ARMS, GivenProbes
 from surepick.core.oracle_problem import AnyProblem, BestWithin, OracleProblem
 from surepick.core.polytopes.polytope import Polytope
-from surepick.core.probes import ARMS, GivenProbes
 from surepick.core.wording import in_short
 from surepick.errors import FileError, ProblemError, suggestion, unexpected
 from surepick.problems.candidates import Progress, complete, listed_problem, search

@@ -14,17 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Numbers,
-    aligned,
-    index_of,
-    names_for,
-    read_only,
-)
-from surepick.core.plan_tables import frame_cells, is_frame
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only
+from surepick.core.given.numbers import Numbers, aligned, index_of, names_for
+from surepick.core.given.plans import frame_cells, is_frame
 from surepick.errors import ParameterError, ProblemError, SurepickError, missing_extra, suggestion
 from surepick.tables import csv_lines, numeral, refuse_endless
 

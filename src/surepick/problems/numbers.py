@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, Numbers, aligned, aligned_table, labels_of, names_for, vector
+from surepick.core.arrays import FloatArray
+from surepick.core.given.numbers import Numbers, aligned, aligned_table, labels_of, names_for, vector
 from surepick.errors import ParameterError, ProblemError
 from surepick.tables import numeral
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, scale_and_bounds
+from surepick.core.arrays import FloatArray
+from surepick.core.given.numbers import scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.prior_data import PriorData
 from surepick.errors import ParameterError

@@ -14,11 +14,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from surepick.core.given.probes import ARMS, PLAN_ARMS
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
 from surepick.core.policy import Policy
 from surepick.core.polytopes.polytope import POLYTOPE, polytope_from
-from surepick.core.probes import ARMS, PLAN_ARMS, Entries, Probes
+from surepick.core.probes import Entries, Probes
 from surepick.core.problem import Problem
 from surepick.errors import FileError, MissingFunctionError, ParameterError, SessionError, SurepickError
 from surepick.policies import policy_named

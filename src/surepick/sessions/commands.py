@@ -14,10 +14,10 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from surepick.core.arrays import Numbers
-from surepick.core.new_arms import GivenArms, settled
+from surepick.core.given.arms import GivenArms, settled
+from surepick.core.given.numbers import Numbers
+from surepick.core.given.plans import amounts_in
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_tables import amounts_in
 from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem
 from surepick.core.wording import how_many, shortened

@@ -13,8 +13,8 @@ import types
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
-from surepick.core.arrays import MOST_SCALES, furthest_values, outside
-from surepick.core.new_arms import NewArm, settled
+from surepick.core.given.arms import NewArm, settled
+from surepick.core.given.numbers import MOST_SCALES, furthest_values, outside
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_gaussian
 from surepick.core.problem import Problem

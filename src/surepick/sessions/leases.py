@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from surepick.core.about import LISTED
 from surepick.core.probes import VALUE
-from surepick.core.wording import LISTED
 from surepick.sessions.events import AHEAD
 from surepick.sessions.journal import Journal, leased
 from surepick.sessions.state import SessionState

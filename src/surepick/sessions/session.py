@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from surepick.certificates.certificate import Certificate
 from surepick.core.answers import named_ranging
-from surepick.core.arrays import Numbers
+from surepick.core.given.arms import GivenArms
+from surepick.core.given.numbers import Numbers
+from surepick.core.given.plans import make_frame
 from surepick.core.guarantee import no_guarantee
-from surepick.core.new_arms import GivenArms
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
-from surepick.core.plan_tables import make_frame
 from surepick.core.policy import Policy
 from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem

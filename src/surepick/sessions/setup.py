@@ -12,12 +12,13 @@ from typing import Any, cast
 import numpy as np
 
 from surepick._version import __version__
-from surepick.core.new_arms import NewArm
+from surepick.core.about import About
+from surepick.core.given.arms import NewArm
 from surepick.core.oracle_problem import AnyProblem, Best, OracleProblem
 from surepick.core.policy import Policy
 from surepick.core.prior_data import PriorData, fitting
 from surepick.core.problem import Problem
-from surepick.core.wording import About, shortened
+from surepick.core.wording import shortened
 from surepick.errors import MissingFunctionError, ParameterError, SessionError
 from surepick.sessions import codec
 from surepick.sessions.codec import VersionError

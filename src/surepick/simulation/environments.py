@@ -10,14 +10,12 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import (
+from surepick.core.arrays import FloatArray, IntArray, brief
+from surepick.core.given.numbers import (
     MOST_SCALES,
     ROUNDING,
-    FloatArray,
-    IntArray,
     Numbers,
     aligned,
-    brief,
     furthest_values,
     labels_of,
     outside,

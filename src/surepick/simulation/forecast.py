@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Numbers, PerArm, per_arm, scale_and_bounds
+from surepick.core.arrays import FloatArray
 from surepick.core.evidence import EIGHT_OF_TEN, quantile
+from surepick.core.given.numbers import Numbers, PerArm, per_arm, scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
 from surepick.core.prior_data import PriorData

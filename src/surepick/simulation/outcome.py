@@ -13,9 +13,9 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Estimate, Evidence, estimate
+from surepick.core.given.plans import make_frame
 from surepick.core.guarantee import Doubt, no_guarantee
 from surepick.core.oracle_problem import AnyProblem
-from surepick.core.plan_tables import make_frame
 from surepick.core.policy import Policy
 from surepick.core.run import Answer, Standing, Stop
 from surepick.core.wording import how_many, shortened

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from surepick.core.answers import named_ranging
-from surepick.core.arrays import FloatArray, IntArray, Numbers
+from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.evidence import Evidence
+from surepick.core.given.numbers import Numbers
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.policy import Policy, check_final_batch, check_gaussian, n_asked, start
 from surepick.core.prior_data import PriorData, fitting

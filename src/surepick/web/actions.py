@@ -24,8 +24,8 @@ from pydantic import (
     model_validator,
 )
 
-from surepick.core.arrays import scale_and_bounds
-from surepick.core.new_arms import NewArm
+from surepick.core.given.arms import NewArm
+from surepick.core.given.numbers import scale_and_bounds
 from surepick.core.wording import shortened
 from surepick.errors import ParameterError
 from surepick.files import measurements

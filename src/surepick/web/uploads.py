@@ -19,8 +19,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from surepick.core.about import About
 from surepick.core.prior_data import PriorData
-from surepick.core.wording import About
 from surepick.errors import FileError, MissingExtraError, SurepickError
 from surepick.files.measurements import Row, read_rows
 from surepick.problems.truth import Truth

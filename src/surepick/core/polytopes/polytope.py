@@ -9,16 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import (
-    BoolArray,
-    FloatArray,
-    Goal,
-    Known,
-    Numbers,
-    PerArm,
-    is_smallest,
-    names_for,
-)
+from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, is_smallest, names_for
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.polytopes.standard_form import Rows, StandardForm, as_rows, refuse_empty, standard_form
 from surepick.core.wording import in_short, plural

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only, vector
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only
+from surepick.core.given.numbers import vector
 from surepick.errors import ProblemError
 
 _TRIED_ROWS = 60  # rows that are left out one by one to name the one that leaves no plan

@@ -27,9 +27,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
+from surepick.core.given.plans import amounts_in
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set
-from surepick.core.plan_tables import amounts_in
 from surepick.core.polytopes.polytope import Polytope
 from surepick.core.problem import PlanParts, Problem
 from surepick.core.run import TOLERANCE, Answer, Decision, Standing

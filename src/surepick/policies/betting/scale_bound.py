@@ -22,7 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import MOST_SCALES, SMALLEST, FloatArray, IntArray, furthest_values
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.given.numbers import MOST_SCALES, SMALLEST, furthest_values
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.prior_data import PriorData
 from surepick.core.run import Decision, Standing

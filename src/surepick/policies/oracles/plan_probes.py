@@ -19,7 +19,7 @@ import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.oracle_problem import OracleProblem
-from surepick.core.probes import Plays
+from surepick.core.plays import Plays
 from surepick.core.run import Decision, Measure
 from surepick.design.counts import largest_remainders
 from surepick.design.grid import PRIORITY_BITS, rounded

@@ -12,7 +12,8 @@ from typing import TypeAlias, Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Goal, IntArray, Numbers
+from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.given.numbers import Goal, Numbers
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError

@@ -10,7 +10,8 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import Goal, Plans, names_for
+from surepick.core.arrays import Plans
+from surepick.core.given.numbers import Goal, names_for
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import Problem
 from surepick.core.wording import counted

@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import (
-    FloatArray,
-    IntArray,
-    Numbers,
-    aligned,
-    labels_of,
-    names_for,
-    read_only,
-    vector,
-)
+from surepick.core.arrays import FloatArray, IntArray, read_only
+from surepick.core.given.numbers import Numbers, aligned, labels_of, names_for, vector
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError

@@ -9,7 +9,8 @@ from typing import Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, Goal, Numbers, aligned_table, names_for
+from surepick.core.arrays import FloatArray
+from surepick.core.given.numbers import Goal, Numbers, aligned_table, names_for
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError

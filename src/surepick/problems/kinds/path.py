@@ -14,7 +14,8 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, Goal, IntArray, Numbers
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
+from surepick.core.given.numbers import Goal, Numbers
 from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import MOST_LISTED, chosen

@@ -19,9 +19,8 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from surepick.core.arrays import (
-    BoolArray,
-    FloatArray,
+from surepick.core.arrays import BoolArray, FloatArray, read_only
+from surepick.core.given.numbers import (
     Goal,
     Numbers,
     aligned,
@@ -29,7 +28,6 @@ from surepick.core.arrays import (
     is_smallest,
     labels_of,
     names_for,
-    read_only,
     vector,
 )
 from surepick.core.oracle_problem import AnyProblem

@@ -12,7 +12,8 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Goal, Numbers, aligned, aligned_table, labels_of, names_for
+from surepick.core.arrays import FloatArray
+from surepick.core.given.numbers import Goal, Numbers, aligned, aligned_table, labels_of, names_for
 from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
 from surepick.problems.family import DrawOptions, Family

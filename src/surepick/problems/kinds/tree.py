@@ -7,7 +7,8 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, Goal, Numbers
+from surepick.core.arrays import FloatArray
+from surepick.core.given.numbers import Goal, Numbers
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted, how_many
 from surepick.errors import ProblemError

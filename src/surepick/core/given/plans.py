@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import LARGEST, FloatArray, labels_of, row_keys
+from surepick.core.arrays import FloatArray, row_keys
+from surepick.core.given.numbers import LARGEST, labels_of
 from surepick.errors import MissingExtraError, ProblemError, suggestion
 
 
