@@ -14,7 +14,7 @@ from scipy import sparse
 
 import surepick as sp
 from common import refuses
-from surepick.core.given.arms import settled
+from surepick.core.given.arms import filled_in
 from surepick.errors import ProblemError, SurepickError
 from surepick.problems import NewArm, PriorData
 from surepick.simulation import Gaussian
@@ -231,8 +231,8 @@ HUGE = 10**400  # a whole number that no float is
         lambda: problem().with_plan("third", [HUGE, 1]),
         lambda: PriorData.from_history(problem(), [HUGE, 1], [0.0, 0.0]),
         lambda: PriorData.from_guess(problem(), [HUGE, 1], [1.0, 1.0]),
-        lambda: settled(problem(), [NewArm("third", cost=HUGE)]),
-        lambda: settled(problem(), [NewArm("third", noise=HUGE)]),
+        lambda: filled_in(problem(), [NewArm("third", cost=HUGE)]),
+        lambda: filled_in(problem(), [NewArm("third", noise=HUGE)]),
         lambda: sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE(), lease=HUGE),
         lambda: sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE(), budget=HUGE),
         lambda: Gaussian([HUGE, 0]),

@@ -128,4 +128,4 @@ def test_an_oracle_that_respects_bounds_is_asked_for_again_too():
     assert codec.problem_from_json(data, problem).best_within is whole_within
     with pytest.raises(MissingFunctionError):
         codec.problem_from_json(data, problem.best)
-    assert not codec.problem_from_json(data, absent).has_oracle
+    assert not codec.problem_from_json(data, absent).can_decide

@@ -196,18 +196,19 @@ class Measurable:
         >>> problem.with_settings(known={"toll": 3, "rail": (0, 20)}).relevant.tolist()
         [True, True, False]
         """
-        return self._with(
-            **self._read_known(known),
-            **self._read_guess(guess, spread),
-            **self._read_noise_kind(noise_kind),
-            **self._read_setup_cost(setup_cost),
-        )
+        other = self._with()
+        other._apply_known(known)
+        other._apply_guess(guess, spread)
+        other._apply_noise_kind(noise_kind)
+        if setup_cost is not None:
+            other._apply_setup_cost(setup_cost)
+        return other
 
-    # Each of these returns the fields that a setting changes, checked.
+    # Each of these checks a setting and sets its fields, in a constructor or on a copy.
 
-    def _read_known(self, known: Known | None) -> dict[str, Any]:
+    def _apply_known(self, known: Known | None) -> None:
         if not known:
-            return {}
+            return
         means = mean_bounds(known, self.arm_names)
         if self.mean_bounds is not None:
             means = np.where(np.isin(self.arm_names, list(known))[:, None], means, self.mean_bounds)
@@ -219,43 +220,42 @@ class Measurable:
                     f"limits of its readings, {self.bounds[s].tolist()}",
                     field="known",
                 )
-        return {"mean_bounds": means}
+        self._set(mean_bounds=means)
 
-    def _read_guess(self, guess: Numbers | None, spread: Numbers | None) -> dict[str, Any]:
+    def _apply_guess(self, guess: Numbers | None, spread: Numbers | None) -> None:
         if guess is None:
             if spread is not None:
                 raise ProblemError("spread is how far off a guess may be; give guess too", field="spread")
-            return {}
+            return
         means = vector("guess", guess, self.arm_names)
+        self._set(guess=means)
         if spread is None:
-            return {"guess": means}
+            return
         width = vector("spread", spread, self.arm_names, one_for_all=True)
         if (width < 0).any():
             raise ProblemError(f"spread must be 0 or more, got {width.min():g}", field="spread")
-        about = self.about
-        if about.plausible is None and self.probes is None:
-            about = replace(about, plausible=plausible_range(means, width, self.noise_scale))
-        return {"guess": means, "spread": width, "about": about}
+        self._set(spread=width)
+        if self.about.plausible is None and self.probes is None:
+            plausible = plausible_range(means, width, self.noise_scale)
+            self._set(about=replace(self.about, plausible=plausible))
 
-    def _read_noise_kind(self, noise_kind: str) -> dict[str, Any]:
+    def _apply_noise_kind(self, noise_kind: str) -> None:
+        if noise_kind == SUB_GAUSSIAN_NOISE:
+            return
         if noise_kind not in NOISE_KINDS:
             raise ProblemError(
                 f"noise_kind is {SUB_GAUSSIAN_NOISE!r} or {BOUNDED_VARIANCE!r}, got {noise_kind!r}",
                 field="noise_kind",
             )
-        if noise_kind == SUB_GAUSSIAN_NOISE:
-            return {}
         if not self.knows_noise or self.bounds is not None:
             raise ProblemError(
                 "noise of bounded variance needs noise, at least the standard deviation of one "
                 "measurement, and no low and high",
                 field="noise",
             )
-        return {"noise_kind": noise_kind}
+        self._set(noise_kind=noise_kind)
 
-    def _read_setup_cost(self, setup_cost: float | None) -> dict[str, Any]:
-        if setup_cost is None:
-            return {}
+    def _apply_setup_cost(self, setup_cost: float) -> None:
         is_number = isinstance(setup_cost, int | float) and not isinstance(setup_cost, bool)
         if not is_number or not 0 <= setup_cost <= LARGEST or (setup_cost and not self.has_batches):
             raise ProblemError(
@@ -263,7 +263,7 @@ class Measurable:
                 f"Polytope, 0 or more, got {setup_cost!r}",
                 field="setup_cost",
             )
-        return {"setup_cost": float(setup_cost)}
+        self._set(setup_cost=float(setup_cost))
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
         """The same problem with this noise scale, and with these bounds or none; neither is checked."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import BoolArray, FloatArray
-from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, names_for, per_arm, scale_and_bounds
+from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, names_for
 from surepick.core.given.probes import ARMS, PLAN_ARMS, Limits
 from surepick.core.measurable import Measurable, arm_fields
 from surepick.core.plays import AskedPlays
@@ -115,22 +115,7 @@ class OracleProblem(Measurable):
             best_within=best_within,
             plays=plays,
         )
-        self._set(**self._read_known(known))
-
-    def with_probes(
-        self,
-        measure: str,
-        *,
-        noise: PerArm | None = None,
-        low: Numbers | float | None = None,
-        high: Numbers | float | None = None,
-        cost: PerArm | None = None,
-    ) -> Self:
-        """The same plans, played where measure is "plan arms"; settings are those of `OracleProblem`."""
-        plays = _are_plays(measure, cost)
-        scale, bounds = scale_and_bounds(noise, low, high, self.arm_names)
-        prices = per_arm("cost", 1.0 if cost is None else cost, self.arm_names)
-        return self._with(plays=plays, noise_scale=scale, costs=prices, bounds=bounds)
+        self._apply_known(known)
 
     def best_plan(self, weights: npt.ArrayLike) -> FloatArray:
         """Return the oracle's plan for these weights, checked to be one finite number per arm."""
@@ -163,14 +148,9 @@ class OracleProblem(Measurable):
         return plan
 
     @property
-    def has_oracle(self) -> bool:
+    def can_decide(self) -> bool:
         """Whether the function is at hand; without it the problem can be looked at, not decided."""
         return self.best is not absent
-
-    @property
-    def can_decide(self) -> bool:
-        """Whether the function is at hand, as `has_oracle` says; what a `Problem` lists always is."""
-        return self.has_oracle
 
     @property
     def completeness(self) -> str:

@@ -54,12 +54,6 @@ class Entries(NamedTuple):
     indptr: IntArray  # (n_rows + 1,) where each row begins
     shape: tuple[int, int]
 
-    def sorted(self) -> Entries:
-        """Return these entries with the arms of each row in order."""
-        row = np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
-        order = np.lexsort((self.indices, row))
-        return self._replace(data=self.data[order], indices=self.indices[order])
-
     def dense(self, first: int, last: int) -> FloatArray:
         """These rows with their zeros."""
         last = min(last, self.shape[0])
@@ -132,11 +126,11 @@ class Probes:
         return slice(int(self.start[probe]), int(self.start[probe + 1]))
 
     def reading_name(self, reading: int) -> str:
-        """A reading by its name and its probe's, for people."""
+        """Return which reading it is, by its name and its probe's, for people."""
         probe = int(self.owner[reading])
         own = self.reading_names[probe][reading - int(self.start[probe])]
-        name = self.names[probe]
-        return f"probe {name!r}" if own == VALUE else f"reading {own!r} of probe {name!r}"
+        name = f"probe {self.names[probe]!r}"
+        return name if own == VALUE else f"reading {own!r} of {name}"
 
     @property
     def share_uses(self) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from surepick.core.about import About, plausible_pairs
 from surepick.core.arrays import BoolArray, FloatArray, Plans, as_dense, read_only, row_keys, without_columns
-from surepick.core.given.arms import GivenArms, settled
+from surepick.core.given.arms import GivenArms, arm_settings, filled_in
 from surepick.core.given.numbers import (
     Goal,
     Known,
@@ -20,8 +20,6 @@ from surepick.core.given.numbers import (
     PerArm,
     index_of,
     names_for,
-    scale_and_bounds,
-    vector,
 )
 from surepick.core.given.plans import (
     dense_matrix,
@@ -33,7 +31,7 @@ from surepick.core.given.plans import (
 )
 from surepick.core.given.probes import ARMS, GivenProbes, Limits, read_probes
 from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable, arm_fields
-from surepick.core.probes import Probes, refuse_inseparable
+from surepick.core.probes import refuse_inseparable
 from surepick.core.wording import plural
 from surepick.errors import ProblemError, hinted
 
@@ -142,42 +140,20 @@ class Problem(Measurable):
             duplicates=tuple((names[k], names[first]) for k, first in twin_of),
             about=About(title, unit, None if plausible is None else plausible_pairs(plausible, arm_names)),
         )
-        self._set(**self._read_known(known))
+        self._apply_known(known)
         if not by_arm:
-            self._set(**self._read_probes(measure, limits, cost))
-        self._set(
-            **self._read_guess(guess, spread),
-            **self._read_noise_kind(noise_kind),
-            **self._read_setup_cost(setup_cost),
-        )
+            probes, bounds = read_probes(measure, self, limits, cost)
+            self._set(probes=probes, noise_scale=probes.noise_scale, bounds=bounds, costs=probes.costs)
+            self._refuse_inseparable()
+        self._apply_guess(guess, spread)
+        self._apply_noise_kind(noise_kind)
+        self._apply_setup_cost(setup_cost)
 
-    def _read_probes(self, given: GivenProbes, limits: Limits, cost: PerArm | None) -> dict[str, Any]:
-        """Return the fields that these probes change."""
-        probes, bounds = read_probes(given, self, limits, cost)
-        self._refuse_inseparable(probes)
-        return {"probes": probes, "noise_scale": probes.noise_scale, "bounds": bounds, "costs": probes.costs}
-
-    def _refuse_inseparable(self, probes: Probes) -> None:
-        """Refuse plans that these probes cannot tell apart."""
-        freed = probes.without_arms(self.is_known)
-        refuse_inseparable(freed, self.plan_parts.free, self.plan_names, self.arm_names)
-
-    def with_probes(
-        self,
-        measure: GivenProbes,
-        *,
-        noise: PerArm | None = None,
-        low: Numbers | float | None = None,
-        high: Numbers | float | None = None,
-        cost: PerArm | None = None,
-    ) -> Self:
-        """The same plans, measured by these probes instead of arm by arm; settings are those of `Problem`.
-
-        >>> paths = Problem({"coast": "AB + BC", "hills": "AD + DC"}, goal="largest")
-        >>> paths.with_probes("plan arms").reading_names
-        ('coast: AB', 'coast: BC', 'hills: AD', 'hills: DC')
-        """
-        return self._with(**self._read_probes(measure, Limits(noise, low, high), cost))
+    def _refuse_inseparable(self) -> None:
+        """Refuse plans that the probes, where there are some, cannot tell apart."""
+        if self.probes is not None:
+            freed = self.probes.without_arms(self.is_known)
+            refuse_inseparable(freed, self.plan_parts.free, self.plan_names, self.arm_names)
 
     @property
     def n_plans(self) -> int:
@@ -286,31 +262,28 @@ class Problem(Measurable):
         if about.listing is not None:
             about = replace(about, listing=replace(about.listing, n_plans=self.n_plans + 1))
         other = self._with(plans=plans, plan_names=(*self.plan_names, name), about=about)
-        if other.probes is not None:
-            other._refuse_inseparable(other.probes)
+        other._refuse_inseparable()
         return other
 
     def with_arms(self, arms: GivenArms) -> Problem:
         """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
 
-        What a `NewArm` leaves out is what all other arms have alike.
+        A setting that a `NewArm` leaves out is that of all other arms, if they have the same one.
 
         >>> problem = Problem([[1, 0], [0, 1]], arms=["tea", "coffee"], noise=1, goal="largest")
         >>> problem.with_arms(["milk"]).relevant.tolist()
         [True, True, False]
         """
-        new = settled(self, arms)
+        new = filled_in(self, arms)
         n = len(new)
         if not n:
             return self
         names = names_for("arm", (*self.arm_names, *(arm.name for arm in new)), self.n_arms + n)
-        if self.bounds is None:
-            known = self.noise_scale
-            own = None if known is None else [*known.tolist(), *(arm.noise for arm in new)]
-            scale, bounds = scale_and_bounds(own, None, None, names)
-        else:
-            low, high = zip(*self.bounds.tolist(), *((arm.low, arm.high) for arm in new), strict=True)
-            scale, bounds = scale_and_bounds(None, low, high, names)
+        of_all = {
+            what: [*of_others.tolist(), *(getattr(arm, what) for arm in new)]
+            for what, of_others in arm_settings(self).items()
+        }
+        cost = of_all.pop("cost")
         plans: Any = self.plans
         if isinstance(plans, np.ndarray):
             plans = np.hstack([plans, np.zeros((len(plans), n))])
@@ -324,11 +297,8 @@ class Problem(Measurable):
         if plausible is not None:
             plausible = (*plausible, *((-np.inf, np.inf),) * n)
         return self._with(
+            **arm_fields(names, self.goal, Limits(**of_all), cost),
             plans=plans,
-            arm_names=names,
-            noise_scale=scale,
-            bounds=bounds,
-            costs=vector("cost", [*self.costs.tolist(), *(arm.cost for arm in new)], names),
             mean_bounds=None if means is None else np.vstack([means, anything]),
             guess=None if self.guess is None else np.append(self.guess, np.full(n, np.nan)),
             spread=None,

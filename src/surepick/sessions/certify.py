@@ -76,7 +76,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
             {name: value for name, value in one.items() if name != "n_ahead"} for one in state.extensions
         ),
         covariances={problem.probe_names[o]: matrix.tolist() for o, matrix in shared.items()},
-        knows_plans=problem.is_listed or problem.has_oracle,
+        knows_plans=problem.can_decide,
         listing=None if listing is None else dataclasses.asdict(listing),
         final_batch=None if state.final is None else state.final.n,
         prior=None

@@ -234,7 +234,7 @@ def _same_problem(data: Mapping[str, Any], given: OracleProblem) -> OracleProble
     problem = copy.copy(given).without_asked_plays()
     if needs_function(data):
         kept = [Trial(tuple(trial["weights"]), tuple(trial["plan"])) for trial in data["oracle"]["probes"]]
-        for weights, plan in kept if problem.has_oracle else ():
+        for weights, plan in kept if problem.can_decide else ():
             if len(plan) != problem.n_arms:
                 raise ParameterError(
                     f"the problem that was kept has {len(plan)} arms, got one of {problem.n_arms}"

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from surepick.core.given.arms import GivenArms, settled
+from surepick.core.given.arms import GivenArms, filled_in
 from surepick.core.given.numbers import Numbers
 from surepick.core.given.plans import amounts_in
 from surepick.core.oracle_problem import AnyProblem
@@ -403,7 +403,7 @@ def closed(state: SessionState, reason: str) -> Change:
 
 def plan_added(state: SessionState, name: str, plan: Numbers | str, given: GivenArms) -> Change:
     """Return the event that adds this plan, and the arms that are new."""
-    problem, arms = growing(state), settled(growing(state), given)
+    problem, arms = growing(state), filled_in(growing(state), given)
     problem = problem.with_arms(arms)
     _refuse_unknown(name, plan, problem)
     row = problem.with_plan(name, plan).vector(problem.n_plans)

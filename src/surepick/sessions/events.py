@@ -13,7 +13,7 @@ import types
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
-from surepick.core.given.arms import NewArm, settled
+from surepick.core.given.arms import NewArm, filled_in
 from surepick.core.given.numbers import MOST_SCALES, furthest_values, outside
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import check_gaussian
@@ -298,7 +298,7 @@ class PlanAdded(Event):
             is_arm = type(arm) is dict and "name" in arm
             is_arm = is_arm and all(type(value) is kinds.get(name) for name, value in arm.items())
             require(is_arm, f"{arm!r:.60} is not a new arm as surepick writes it", "new_arms")
-            written = [one.to_json() for one in settled(problem, [NewArm(**arm)])]
+            written = [one.to_json() for one in filled_in(problem, [NewArm(**arm)])]
             require(codec.dumps(written) == codec.dumps([arm]), "a new arm has all its settings", "new_arms")
         n_arms = problem.n_arms + len(self.new_arms)
         for pair in self.amounts:

@@ -217,7 +217,7 @@ class Journal:
     def _kept_state(self) -> tuple[SessionState, Head] | None:
         """The state of the last snapshot and where the log was then, if there is one that can be read."""
         problem = self._given.problem
-        looks_only = not problem.is_listed and not problem.has_oracle
+        looks_only = not problem.can_decide
         snapshot = None if looks_only else self.store.snapshot(self.name)
         if snapshot is None:
             return None

@@ -622,7 +622,7 @@ def _whose(request: object, worker: str | None) -> str:
 
 def _oracle_of(problem: AnyProblem) -> OracleProblem | None:
     """Return the problem if it has a function that a log does not hold."""
-    return problem if not problem.is_listed and problem.has_oracle else None
+    return problem if not problem.is_listed and problem.can_decide else None
 
 
 def only_session(store: Store) -> str:

@@ -50,32 +50,38 @@ class NewArm:
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
-def settled(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
-    """Return these arms with what was left out filled in from the others; refused where those differ."""
+def arm_settings(problem: Problem) -> dict[str, FloatArray]:
+    """Return the numbers that each arm of this problem has, (n_arms,), by their names in `NewArm`."""
+    settings = {"cost": problem.costs}
+    if problem.bounds is not None:
+        return settings | {"low": problem.bounds[:, 0], "high": problem.bounds[:, 1]}
+    return settings if problem.noise_scale is None else settings | {"noise": problem.noise_scale}
+
+
+def filled_in(problem: Problem, given: GivenArms) -> tuple[NewArm, ...]:
+    """Return these arms, each with all settings that the problem's arms have.
+
+    A setting that is left out is that of the other arms; it is refused where those differ.
+    """
     if isinstance(given, str):
         raise ProblemError(f"new arms come as a list of names, got the text {given!r}", field="arms")
     arms = [one if isinstance(one, NewArm) else NewArm.parse(str(one)) for one in given]
     if arms and problem.probes is not None:
         raise ProblemError("arms that are measured by probes cannot be added", field="arms")
-    of_others: dict[str, FloatArray] = {"cost": problem.costs}
-    if problem.bounds is not None:
-        of_others |= {"low": problem.bounds[:, 0], "high": problem.bounds[:, 1]}
-    elif problem.noise_scale is not None:
-        of_others["noise"] = problem.noise_scale
+    of_others = arm_settings(problem)
+    filled = []
     for arm in arms:
         if arm.name in problem.arm_names:
             raise ProblemError(f"there is an arm named {arm.name!r} already; it is not new", field="arms")
         if other := arm.to_json().keys() - {"name", *of_others}:
             wrong, right = ", ".join(sorted(other)), ", ".join(of_others)
             raise ProblemError(f"arm {arm.name!r} has {wrong}, and the others have {right}", field="arms")
-    filled_in = []
-    for arm in arms:
-        settings: dict[str, Any] = {what: _number(arm, what, others) for what, others in of_others.items()}
-        filled_in.append(replace(arm, **settings))
-    return tuple(filled_in)
+        settings: dict[str, Any] = {what: _setting(arm, what, others) for what, others in of_others.items()}
+        filled.append(replace(arm, **settings))
+    return tuple(filled)
 
 
-def _number(arm: NewArm, what: str, others: FloatArray) -> float:
+def _setting(arm: NewArm, what: str, others: FloatArray) -> float:
     """Return a setting of a new arm: its own, or the one that all others have."""
     value = getattr(arm, what)
     if value is None and (others != others[0]).any():

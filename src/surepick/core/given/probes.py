@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from surepick.errors import ProblemError, suggestion
 ARMS, PLANS, PLAN_ARMS = KINDS = ("arms", "plans", "plan arms")
 # A kind, named probes, or an array with a row per probe.
 GivenProbes: TypeAlias = "str | Mapping[str, Any] | npt.NDArray[Any] | Probes"
-_Readings: TypeAlias = dict[str, dict[int, float]]  # by name: how much of each arm a reading has
+_Mix: TypeAlias = dict[int, float]  # how much of each arm, by its index, a reading has; no zeros
 
 _DEFINITE = 1e-10  # of its largest entry: the least eigenvalue of a covariance that can be divided by
 
@@ -40,45 +40,49 @@ def read_probes(
     """
     if isinstance(given, Probes):
         return _stored(given, limits, cost)
-    found = _described(given, problem)
-    if not found:
+    probes = _described(given, problem)
+    if not probes:
         raise ProblemError("measure is empty; name at least one way to measure", field="measure")
-    own = given if isinstance(given, Mapping) else {}
-    probes = {name: one if isinstance(one := own.get(name), Probe) else Probe([]) for name in found}
     scale, bounds = scale_and_bounds(*limits, problem.arm_names)
     one_for_all = all(np.ndim(x) == 0 and not isinstance(x, Mapping) for x in limits if x is not None)  # type: ignore[arg-type]
-    shared = _Shared(scale, is_bounded=bounds is not None, one_for_all=one_for_all)
+    shared = _SharedNoise(scale, is_bounded=bounds is not None, one_for_all=one_for_all)
+    arms = {name: s for s, name in enumerate(problem.arm_names)}
+    reading_names = list[tuple[str, ...]]()
+    mixes = list[_Mix]()  # of every reading
+    scales = list[float | None]()  # of every reading
     covariances = dict[int, FloatArray]()
-    scales = list[float | None]()
-    for o, (name, readings) in enumerate(found.items()):
+    for o, (name, probe) in enumerate(probes.items()):
+        readings = _readings(name, probe.readings, arms)
         if not name or not readings or not all(readings.values()):
             raise ProblemError(
                 f"probe {name!r} needs a name, and arms that each reading of it reads", field="measure"
             )
-        if probes[name].covariance is not None:
-            covariances[o] = _covariance(probes[name], name, len(readings))
-        scales += _scales(name, probes[name], readings, covariances.get(o), shared)
+        if probe.covariance is not None:
+            covariances[o] = _covariance(probe.covariance, name, len(readings))
+        reading_names.append(tuple(readings))
+        mixes += readings.values()
+        scales += _scales(name, probe, readings, covariances.get(o), shared)
     stated = [scale for scale in scales if scale is not None]
     guess = float(np.median(stated)) if stated else 1.0  # guides the design; never counts as evidence
-    mixes = [sorted(mix.items()) for readings in found.values() for mix in readings.values()]
+    entries = [sorted(mix.items()) for mix in mixes]
     made = Probes(
-        names=tuple(found),
-        reading_names=tuple(tuple(readings) for readings in found.values()),
+        names=tuple(probes),
+        reading_names=tuple(reading_names),
         entries=Entries(
-            np.array([amount for mix in mixes for _, amount in mix]),
-            np.array([arm for mix in mixes for arm, _ in mix], dtype=np.int64),
-            np.concatenate([[0], np.cumsum([len(mix) for mix in mixes])]),
-            (len(mixes), len(problem.arm_names)),
+            np.array([amount for row in entries for _, amount in row]),
+            np.array([arm for row in entries for arm, _ in row], dtype=np.int64),
+            np.concatenate([[0], np.cumsum([len(row) for row in entries])]),
+            (len(entries), len(arms)),
         ),
         costs=_prices(probes, cost),
         noise_scale=np.array([guess if scale is None else scale for scale in scales]),
         covariances=covariances,
         unknown=len(stated) < len(scales),
     )
-    return made, None if bounds is None else np.asarray(bounds[[mix[0][0] for mix in mixes]])
+    return made, None if bounds is None else np.asarray(bounds[[row[0][0] for row in entries]])
 
 
-class _Shared(NamedTuple):
+class _SharedNoise(NamedTuple):
     """The noise that readings have unless their probe states its own."""
 
     scale: FloatArray | None  # (n_arms,)
@@ -87,11 +91,15 @@ class _Shared(NamedTuple):
 
 
 def _scales(
-    name: str, probe: Probe, readings: _Readings, covariance: FloatArray | None, shared: _Shared
+    name: str, probe: Probe, readings: Mapping[str, _Mix], covariance: FloatArray | None, shared: _SharedNoise
 ) -> list[float | None]:
     """Return the noise scale of each reading of a probe; None where it is not stated."""
-    has_own = probe.noise is not None or covariance is not None
-    if has_own and shared.is_bounded:
+    if probe.noise is not None and covariance is not None:
+        raise ProblemError(
+            f"probe {name!r} has noise and a covariance, whose diagonal has its square; leave noise out",
+            field="noise",
+        )
+    if (probe.noise is not None or covariance is not None) and shared.is_bounded:
         raise ProblemError("low and high are for every reading; leave the noise of probes out", field="noise")
     if covariance is not None:
         return list(np.sqrt(np.diag(covariance)).tolist())
@@ -134,7 +142,7 @@ def _stored(probes: Probes, limits: Limits, cost: PerArm | None) -> tuple[Probes
         if not 0 <= o < len(probes.names):
             raise ProblemError(f"there is no probe {o} for a covariance", field="covariance")
         name, own = probes.names[o], scale[probes.readings_of(o)]
-        matrix = _covariance(Probe([], covariance=covariance), name, len(own))
+        matrix = _covariance(covariance, name, len(own))
         same = np.allclose(np.diag(matrix), own**2, rtol=1e-9, atol=0)
         if not (np.array_equal(matrix, covariance) and same):
             raise ProblemError(
@@ -143,51 +151,46 @@ def _stored(probes: Probes, limits: Limits, cost: PerArm | None) -> tuple[Probes
                 field="covariance",
             )
     prices = per_arm("cost", 1.0 if cost is None else cost, probes.names, kind="probe")
-    return replace(probes, entries=probes.entries.sorted(), costs=prices, noise_scale=scale), bounds
+    return replace(probes, costs=prices, noise_scale=scale), bounds
 
 
-def _described(given: Any, problem: Any) -> dict[str, _Readings]:
-    """Return the readings of each probe that a person described, by its name."""
-    arms = {name: s for s, name in enumerate(problem.arm_names)}
-    if isinstance(given, str) and given == ARMS:
-        return {name: {VALUE: {s: 1.0}} for name, s in arms.items()}
-    if isinstance(given, str) and given in KINDS:
-        plans = zip(problem.plan_names, _mixes(problem.plans), strict=True)
-        if given == PLANS:
-            return {name: {VALUE: mix} for name, mix in plans if mix}
-        return {name: {problem.arm_names[s]: {s: 1.0} for s in mix} for name, mix in plans if mix}
+def _described(given: Any, problem: Any) -> dict[str, Probe]:
+    """Return the probes that a person described, by name, whichever way that was done."""
     if isinstance(given, Mapping):
-        readings = {str(name): one.readings if isinstance(one, Probe) else one for name, one in given.items()}
-        return {name: _readings(name, one, arms) for name, one in readings.items()}
+        return {str(name): one if isinstance(one, Probe) else Probe(one) for name, one in given.items()}
+    if isinstance(given, str) and given in KINDS:
+        if given == ARMS:
+            return {name: Probe([name]) for name in problem.arm_names}
+        plans = zip(problem.plan_names, _mixes(problem.plans, problem.arm_names), strict=True)
+        return {name: Probe(mix if given == PLANS else list(mix)) for name, mix in plans if mix}
     if not isinstance(given, np.ndarray):
         raise ProblemError(
             f"measure must be {', '.join(map(repr, KINDS))}, a dictionary of probes by name, or an array "
             f"with a row for each, got {given!r}",
             field="measure",
         )
-    is_table = given.ndim == 2 and given.shape[1] == len(arms) and given.dtype.kind in "fiub"
-    if not is_table or not (np.abs(given) <= LARGEST).all():
+    if given.ndim != 2 or given.shape[1] != problem.n_arms or given.dtype.kind not in "fiub":
         raise ProblemError(
-            f"an array of probes has a row for each, with a number of at most {LARGEST:g} for each of the "
-            f"{len(arms)} arms, got shape {given.shape} of {given.dtype}",
+            f"an array of probes has a row for each and a column for each of the {problem.n_arms} arms, got "
+            f"shape {given.shape} of {given.dtype}",
             field="measure",
         )
-    return {f"probe {o}": {VALUE: mix} for o, mix in enumerate(_mixes(given.astype(float)))}
+    return {f"probe {o}": Probe(mix) for o, mix in enumerate(_mixes(given, problem.arm_names))}
 
 
-def _mixes(rows: Any) -> list[dict[int, float]]:
-    """Return how much of each arm every row has, without zeros; rows are dense or sparse."""
-    if isinstance(rows, np.ndarray):
-        where = [np.flatnonzero(row) for row in rows]
-        return [
-            dict(zip(at.tolist(), row[at].tolist(), strict=True)) for at, row in zip(where, rows, strict=True)
-        ]
-    parts = [slice(*ends) for ends in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]
-    return [dict(zip(rows.indices[at].tolist(), rows.data[at].tolist(), strict=True)) for at in parts]
+def _mixes(rows: Any, arm_names: Sequence[str]) -> Iterator[dict[str, float]]:
+    """Yield how much of each arm every row has, by name and without zeros; rows are dense or sparse."""
+    for k in range(rows.shape[0]):
+        if isinstance(rows, np.ndarray):
+            arms, amounts = np.flatnonzero(rows[k]), rows[k][rows[k] != 0]
+        else:
+            here = slice(rows.indptr[k], rows.indptr[k + 1])
+            arms, amounts = rows.indices[here], rows.data[here]
+        yield {arm_names[s]: x for s, x in zip(arms.tolist(), amounts.tolist(), strict=True)}
 
 
-def _readings(probe: str, given: Any, arms: Mapping[str, int]) -> _Readings:
-    """The readings of one probe, by name, each as its row."""
+def _readings(probe: str, given: Any, arms: Mapping[str, int]) -> dict[str, _Mix]:
+    """Return the readings of one probe by name."""
     if isinstance(given, str):
         given = [given]
     if isinstance(given, Mapping):
@@ -209,9 +212,9 @@ def _readings(probe: str, given: Any, arms: Mapping[str, int]) -> _Readings:
     return {name: _mix(probe, name, arms) for name in given}
 
 
-def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) -> dict[int, float]:
+def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) -> _Mix:
     """Return how much of each arm one reading has, without zeros."""
-    row: dict[int, float] = {}
+    row: _Mix = {}
     for name, value in {given: 1.0}.items() if isinstance(given, str) else given.items():
         if name not in arms:
             raise ProblemError(
@@ -233,15 +236,10 @@ def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) ->
     return row
 
 
-def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
-    """The covariance of a probe's readings, symmetric and positive definite."""
-    if probe.noise is not None:
-        raise ProblemError(
-            f"probe {name!r} has noise and a covariance, whose diagonal has its square; leave noise out",
-            field="noise",
-        )
+def _covariance(given: Any, name: str, n: int) -> FloatArray:
+    """Return the covariance of the n readings of a probe, checked to be symmetric and positive definite."""
     try:
-        matrix = np.array(probe.covariance, dtype=float)
+        matrix = np.array(given, dtype=float)
     except (TypeError, ValueError, OverflowError):
         matrix = np.zeros(0)
     largest = float(np.abs(matrix).max(initial=0.0))
@@ -249,7 +247,7 @@ def _covariance(probe: Probe, name: str, n: int) -> FloatArray:
     if not is_symmetric:
         raise ProblemError(
             f"the covariance of probe {name!r} must be a symmetric table of {n} x {n} finite numbers, one "
-            f"row and column per reading, got {probe.covariance!r}",
+            f"row and column per reading, got {given!r}",
             field="covariance",
         )
     least = float(np.linalg.eigvalsh(matrix)[0])
