@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, as_floats
 from surepick.core.given.numbers import aligned
 from surepick.core.wording import in_short, plural
 from surepick.errors import ProblemError
@@ -113,8 +113,9 @@ NOTHING = About()
 
 def plausible_pairs(given: Any, arms: Sequence[str]) -> tuple[Range, ...]:
     """Return the plausible values of each arm, from one pair (low, high) or one per arm."""
-    pairs = np.array(aligned("plausible", given, arms), dtype=float)
-    if pairs.shape not in ((2,), (len(arms), 2)) or not (pairs.T[0] < pairs.T[1]).all():
+    pairs = as_floats(aligned("plausible", given, arms))
+    is_fit = pairs is not None and pairs.shape in ((2,), (len(arms), 2))
+    if pairs is None or not is_fit or not (pairs.T[0] < pairs.T[1]).all():
         raise ProblemError(
             f"plausible must be (low, high) with low below high, or one such pair per arm, got {given!r}",
             field="plausible",

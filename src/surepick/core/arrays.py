@@ -25,6 +25,19 @@ def read_only(value: Any) -> Any:
     return value
 
 
+def as_floats(given: Any) -> FloatArray | None:
+    """Return these numbers as a new array; None if some are no numbers, or no float can hold them."""
+    try:
+        return np.array(given, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def first_true(mask: BoolArray) -> int | None:
+    """Return the index of the first true entry; None if there is none."""
+    return int(np.argmax(mask)) if mask.any() else None
+
+
 def brief(array: FloatArray) -> str:
     """The smallest and the largest of these numbers, or the one that all of them are."""
     low, high = float(array.min()), float(array.max())

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from surepick.core.about import NOTHING, About, plausible_range
-from surepick.core.arrays import BoolArray, FloatArray, brief, read_only
+from surepick.core.arrays import BoolArray, FloatArray, brief, first_true, read_only
 from surepick.core.given.numbers import (
     LARGEST,
     ROUNDING,
@@ -18,6 +18,7 @@ from surepick.core.given.numbers import (
     Known,
     Numbers,
     PerArm,
+    half_widths,
     index_of,
     is_smallest,
     mean_bounds,
@@ -162,9 +163,8 @@ class Measurable:
             return
         low, high = self.mean_bounds.T
         slack = ROUNDING * np.abs(means)
-        wrong = np.flatnonzero((means < low - slack) | (means > high + slack))
-        if wrong.size:
-            s = int(wrong[0])
+        s = first_true((means < low - slack) | (means > high + slack))
+        if s is not None:
             raise ProblemError(
                 f"arm {self.arm_names[s]!r} has the mean {means[s]:g} here, and the problem knows it to be "
                 + (f"{low[s]:g}" if low[s] == high[s] else f"between {low[s]:g} and {high[s]:g}"),
@@ -213,8 +213,8 @@ class Measurable:
         if self.mean_bounds is not None:
             means = np.where(np.isin(self.arm_names, list(known))[:, None], means, self.mean_bounds)
         if self.bounds is not None and self.arms_alone:
-            wrong = (means[:, 0] > self.bounds[:, 1]) | (means[:, 1] < self.bounds[:, 0])
-            for s in np.flatnonzero(wrong)[:1].tolist():
+            s = first_true((means[:, 0] > self.bounds[:, 1]) | (means[:, 1] < self.bounds[:, 0]))
+            if s is not None:
                 raise ProblemError(
                     f"the known mean of arm {self.arm_names[s]!r}, {means[s].tolist()}, lies outside the "
                     f"limits of its readings, {self.bounds[s].tolist()}",
@@ -231,9 +231,7 @@ class Measurable:
         self._set(guess=means)
         if spread is None:
             return
-        width = vector("spread", spread, self.arm_names, one_for_all=True)
-        if (width < 0).any():
-            raise ProblemError(f"spread must be 0 or more, got {width.min():g}", field="spread")
+        width = half_widths(spread, self.arm_names)
         self._set(spread=width)
         if self.about.plausible is None and self.probes is None:
             plausible = plausible_range(means, width, self.noise_scale)

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray, as_dense
+from surepick.core.arrays import FloatArray, IntArray, as_dense, first_true
 from surepick.core.oracle_problem import AnyProblem, OracleProblem
 from surepick.core.polytopes.polytope import Polytope
 from surepick.core.polytopes.standard_form import ROUNDING
@@ -252,9 +252,8 @@ class WholePlans(PlanSet):
         if plan is None:
             self._shown.refuse_none(branch)
             return None
-        odd = np.flatnonzero((plan != np.rint(plan)) | (plan < low) | (plan > high))
-        if odd.size:
-            s = int(odd[0])
+        s = first_true((plan != np.rint(plan)) | (plan < low) | (plan > high))
+        if s is not None:
             raise ProblemError(
                 f"best_within must return whole numbers within the bounds, got {float(plan[s])!r} for "
                 f"arm {s} ({self._problem.arm_names[s]!r}), between {low[s]:g} and {high[s]:g}; "

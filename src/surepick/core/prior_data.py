@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, read_only
+from surepick.core.arrays import FloatArray, first_true, read_only
 from surepick.core.given.numbers import LARGEST, Numbers, furthest_values, vector
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.probes import refuse_probes
@@ -122,9 +122,9 @@ def fitting(problem: AnyProblem, prior: P) -> P:
             field="prior",
         )
     furthest = furthest_values(problem.noise_scale, problem.n_arms)
-    wrong = ~((prior.worth >= 0) & (prior.worth <= LARGEST) & (np.abs(prior.means) <= furthest))
-    if wrong.any():
-        arm = int(np.argmax(wrong))
+    is_right = (prior.worth >= 0) & (prior.worth <= LARGEST) & (np.abs(prior.means) <= furthest)
+    arm = first_true(~is_right)
+    if arm is not None:
         raise ParameterError(
             f"prior data of arm {problem.arm_names[arm]!r} are worth {prior.worth[arm]:g} measurements of "
             f"{prior.means[arm]:g}; a worth is 0 or more, and means are not so far from 0 that rounding "

@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray
-from surepick.core.given.numbers import Numbers, aligned, aligned_table, labels_of, names_for, vector
+from surepick.core.arrays import FloatArray, as_floats
+from surepick.core.given.numbers import (
+    Numbers,
+    aligned,
+    aligned_table,
+    half_widths,
+    labels_of,
+    names_for,
+    vector,
+)
 from surepick.errors import ParameterError, ProblemError
 from surepick.tables import numeral
 
@@ -41,10 +49,9 @@ def as_numbers(
 ) -> FloatArray:
     """These finite numbers as an array of `ndim` dimensions, none of length 0; with `gaps`, nan marks one."""
     shape = "a list of numbers" if ndim == 1 else "a table of numbers"
-    try:
-        array = np.array(given, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise ProblemError(f"{what} must be {shape}, got {given!r}", field=what) from None
+    array = as_floats(given)
+    if array is None:
+        raise ProblemError(f"{what} must be {shape}, got {given!r}", field=what)
     if array.ndim != ndim or not array.size:
         raise ProblemError(f"{what} must be {shape}, got shape {array.shape}", field=what)
     wrong = ~np.isfinite(array) & ~(gaps & np.isnan(array))
@@ -94,14 +101,6 @@ def in_numbers(
     width = half_widths(_shares("spread", spread, names, centre), names)
     largest_mean = None if centre is None else np.abs(centre) + width
     return centre, width, _shares("noise", noise, names, largest_mean)
-
-
-def half_widths(spread: Any, names: Sequence[str]) -> FloatArray:
-    """Return how far the means may lie from the guess: one number for all arms, or one per arm."""
-    widths = vector("spread", spread, names, one_for_all=True)
-    if (widths < 0).any():
-        raise ProblemError(f"spread must be 0 or more, got {widths.min():g}", field="spread")
-    return widths
 
 
 def _shares(what: str, given: Any, names: Sequence[str], of: FloatArray | None) -> Any:

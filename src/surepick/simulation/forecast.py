@@ -16,13 +16,12 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray
 from surepick.core.evidence import EIGHT_OF_TEN, quantile
-from surepick.core.given.numbers import Numbers, PerArm, per_arm, scale_and_bounds
+from surepick.core.given.numbers import Numbers, PerArm, half_widths, per_arm, scale_and_bounds
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
 from surepick.core.prior_data import PriorData
 from surepick.errors import ParameterError
 from surepick.policies import BetGapE
-from surepick.problems.numbers import half_widths
 from surepick.simulation.environments import Environment, Gaussian, UniformNoise
 from surepick.simulation.simulate import simulate
 

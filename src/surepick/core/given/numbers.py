@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, brief
+from surepick.core.arrays import FloatArray, as_floats, brief, first_true
 from surepick.errors import ProblemError, suggestion
 
 if TYPE_CHECKING:
@@ -172,21 +172,17 @@ def vector(
     [1.0, 2.0]
     """
     expected = f"one number or one per {kind}" if one_for_all else f"one number per {kind}"
-    try:
-        array = np.array(aligned(what, given, names, kind=kind), dtype=float)
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, ProblemError):
-            raise
-        raise ProblemError(f"{what} must be {expected}, got {given!r}", field=what) from None
+    array = as_floats(aligned(what, given, names, kind=kind))
+    if array is None:
+        raise ProblemError(f"{what} must be {expected}, got {given!r}", field=what)
     if array.ndim == 0 and one_for_all:
         array = np.full(len(names), float(array))
     if array.shape != (len(names),):
         raise ProblemError(
             f"{what} must be {expected}, for {len(names)} {kind}s, got shape {array.shape}", field=what
         )
-    wrong = np.flatnonzero(np.isnan(array) if infinite else ~np.isfinite(array))
-    if wrong.size:
-        s = int(wrong[0])
+    s = first_true(np.isnan(array) if infinite else ~np.isfinite(array))
+    if s is not None:
         must = "a number" if infinite else "finite"
         raise ProblemError(f"{what} of {kind} {s} ({names[s]!r}) must be {must}, got {array[s]}", field=what)
     return array
@@ -199,15 +195,22 @@ def per_arm(what: str, given: PerArm, arms: Sequence[str], *, kind: str = "arm")
     [2.0, 2.0]
     """
     array = vector(what, given, arms, kind=kind, one_for_all=True)
-    wrong = np.flatnonzero((array < SMALLEST) | (array > LARGEST))
-    if wrong.size:
-        s = int(wrong[0])
+    s = first_true((array < SMALLEST) | (array > LARGEST))
+    if s is not None:
         must = f"lie between {SMALLEST:g} and {LARGEST:g}" if array[s] > 0 else "be positive"
         advice = "; use another unit" if array[s] > 0 else ""
         raise ProblemError(
             f"{what} of {kind} {s} ({arms[s]!r}) must {must}, got {array[s]}{advice}", field=what
         )
     return array
+
+
+def half_widths(spread: Numbers | float, names: Sequence[str]) -> FloatArray:
+    """Return how far each mean may lie from its guess, one number per arm, from one for all or one each."""
+    widths = vector("spread", spread, names, one_for_all=True)
+    if (widths < 0).any():
+        raise ProblemError(f"spread must be 0 or more, got {widths.min():g}", field="spread")
+    return widths
 
 
 def furthest_values(noise_scale: FloatArray | None, n_arms: int) -> FloatArray:
@@ -232,23 +235,22 @@ def scale_and_bounds(
             "readings have a low and a high end, and one is missing; give both",
             field="low" if low is None else "high",
         )
-    lows, highs = vector("low", low, arms, one_for_all=True), vector("high", high, arms, one_for_all=True)
-    if not (lows < highs).all():
-        s = int(np.argmin(lows < highs))
+    lows = vector("low", low, arms, one_for_all=True)
+    highs = vector("high", high, arms, one_for_all=True)
+    s = first_true(lows >= highs)
+    if s is not None:
         raise ProblemError(
             f"low must be below high, got {lows[s]:g} and {highs[s]:g} for arm {s} ({arms[s]!r})", field="low"
         )
-    half = highs / 2 - lows / 2  # which cannot overflow
+    half = highs / 2 - lows / 2  # their difference could overflow
     reach = np.maximum(np.abs(lows), np.abs(highs))
-    far = np.flatnonzero((reach > LARGEST) | (reach > MOST_SCALES * np.minimum(half, LARGEST)))
-    if far.size:
-        s = int(far[0])
+    s = first_true((reach > LARGEST) | (reach > MOST_SCALES * np.minimum(half, LARGEST)))
+    if s is not None:
         raise ProblemError(
             f"low and high of arm {s} ({arms[s]!r}) must lie within {MOST_SCALES:g} times half their "
             f"distance of zero, and within {LARGEST:g}, got {lows[s]:g} to {highs[s]:g}; subtract a constant",
             field="low",
         )
-    half = (highs - lows) / 2
     if scale is not None and not np.array_equal(scale, half):
         raise ProblemError(
             f"low and high bound the noise by {brief(half)} (half of their distance), and noise says "
@@ -272,12 +274,10 @@ def mean_bounds(known: Known, arms: Sequence[str]) -> FloatArray:
             raise ProblemError(
                 f"known has {name!r}, and no arm is called so; {suggestion(str(name), arms)}", field="known"
             )
-        try:
-            ends = np.array(value, dtype=float)
-            ends = np.full(2, ends) if ends.ndim == 0 else ends
-        except (TypeError, ValueError, OverflowError):
-            ends = np.zeros(0)
-        if ends.shape != (2,) or not (np.abs(ends) <= LARGEST).all() or ends[0] > ends[1]:
+        ends = as_floats(value)
+        if ends is not None and ends.ndim == 0:
+            ends = np.full(2, ends)
+        if ends is None or ends.shape != (2,) or not (np.abs(ends) <= LARGEST).all() or ends[0] > ends[1]:
             raise ProblemError(
                 f"known says of arm {name!r} its mean, or (low, high) between which it lies, got {value!r}",
                 field="known",
@@ -286,8 +286,8 @@ def mean_bounds(known: Known, arms: Sequence[str]) -> FloatArray:
     return found
 
 
-def outside(bounds: FloatArray, arm: int, value: float, count: int = 1) -> bool:
-    """Return whether the sum of `count` measurements of this arm says that one lay outside the bounds."""
-    low, high = bounds[arm].tolist()
+def outside(bounds: FloatArray, reading: int, value: float) -> bool:
+    """Return whether a value of this reading, or a mean of values, lies outside the bounds of readings."""
+    low, high = bounds[reading].tolist()
     slack = ROUNDING * (high - low)
-    return not low - slack <= value / count <= high + slack
+    return not low - slack <= value <= high + slack

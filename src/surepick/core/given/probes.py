@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, as_floats
 from surepick.core.given.numbers import LARGEST, Numbers, PerArm, per_arm, scale_and_bounds
 from surepick.core.probes import VALUE, Entries, Probe, Probes
 from surepick.errors import ProblemError, suggestion
@@ -222,29 +222,23 @@ def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) ->
                 f"{suggestion(str(name), tuple(arms))}",
                 field="measure",
             )
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = np.nan
-        if not abs(number) <= LARGEST:
+        number = as_floats(value)
+        if number is None or number.ndim or not abs(number) <= LARGEST:
             raise ProblemError(
                 f"probe {probe!r}, arm {name!r}: expected a number of at most {LARGEST:g}, got {value!r}",
                 field="measure",
             )
         if number:
-            row[arms[name]] = number
+            row[arms[name]] = float(number)
     return row
 
 
 def _covariance(given: Any, name: str, n: int) -> FloatArray:
     """Return the covariance of the n readings of a probe, checked to be symmetric and positive definite."""
-    try:
-        matrix = np.array(given, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        matrix = np.zeros(0)
-    largest = float(np.abs(matrix).max(initial=0.0))
-    is_symmetric = matrix.shape == (n, n) and (np.abs(matrix - matrix.T) <= 1e-9 * largest).all()
-    if not is_symmetric:
+    matrix = as_floats(given)
+    is_square = matrix is not None and matrix.shape == (n, n)
+    largest = float(np.abs(matrix).max()) if matrix is not None and is_square else 0.0
+    if matrix is None or not is_square or not (np.abs(matrix - matrix.T) <= 1e-9 * largest).all():
         raise ProblemError(
             f"the covariance of probe {name!r} must be a symmetric table of {n} x {n} finite numbers, one "
             f"row and column per reading, got {given!r}",

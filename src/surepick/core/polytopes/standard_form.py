@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, FloatArray, IntArray, read_only
+from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_floats, first_true, read_only
 from surepick.core.given.numbers import vector
 from surepick.errors import ProblemError
 
@@ -82,9 +82,8 @@ def as_rows(
     """Rows and bounds as checked arrays."""
     low = vector("lower", lower, names, one_for_all=True, infinite=True)
     high = vector("upper", upper, names, one_for_all=True, infinite=True)
-    bad = np.flatnonzero(~(low <= high) | (low == np.inf) | (high == -np.inf))
-    if bad.size:
-        s = int(bad[0])
+    s = first_true((low > high) | (low == np.inf) | (high == -np.inf))
+    if s is not None:
         raise ProblemError(
             f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for arm {s} ({names[s]!r})",
             field="lower",
@@ -105,21 +104,20 @@ def _sided(kind: str, left: Any, right: Any, n_arms: int) -> tuple[FloatArray, F
             field=f"A_{kind}" if left is None else f"b_{kind}",
         )
     left = left.toarray() if hasattr(left, "toarray") else left
-    try:
-        matrix, side = np.array(left, dtype=float, ndmin=2), np.array(right, dtype=float, ndmin=1)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ProblemError(f"A_{kind} and b_{kind} must be numbers: {error}", field=f"A_{kind}") from None
+    matrix, side = as_floats(left), as_floats(right)
+    if matrix is None or side is None:
+        raise ProblemError(f"A_{kind} and b_{kind} must be tables of numbers", field=f"A_{kind}")
+    matrix, side = np.atleast_2d(matrix), np.atleast_1d(side)
     if matrix.ndim != 2 or matrix.shape[1] != n_arms or side.shape != (len(matrix),):
         raise ProblemError(
             f"A_{kind} must have a column for each of the {n_arms} arms and b_{kind} a number for each of "
             f"its rows, got shapes {matrix.shape} and {side.shape}",
             field=f"A_{kind}",
         )
-    is_finite = np.isfinite(matrix).all(axis=1) & np.isfinite(side)
-    if not is_finite.all():
+    row = first_true(~(np.isfinite(matrix).all(axis=1) & np.isfinite(side)))
+    if row is not None:
         raise ProblemError(
-            f"row {int(np.argmin(is_finite))} of A_{kind} and b_{kind} must be finite; leave out a row "
-            "without a limit",
+            f"row {row} of A_{kind} and b_{kind} must be finite; leave out a row without a limit",
             field=f"A_{kind}",
         )
     return matrix, side

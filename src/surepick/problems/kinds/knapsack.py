@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, IntArray, read_only
+from surepick.core.arrays import FloatArray, IntArray, first_true, read_only
 from surepick.core.given.numbers import Numbers, aligned, labels_of, names_for, vector
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted
@@ -70,9 +70,10 @@ def knapsack(
     named = item_names or labels_of(weights) or labels_of(guess)
     heavy = as_numbers("weights", aligned("weights", weights, named or (), kind="item"))
     names = names_for("item", named, heavy.size)
-    if (wrong := np.flatnonzero((heavy < 1) | (heavy != np.floor(heavy)))).size:
+    s = first_true((heavy < 1) | (heavy != np.floor(heavy)))
+    if s is not None:
         raise ProblemError(
-            f"weights must be whole numbers of at least 1, got {heavy[wrong[0]]:g} for {names[wrong[0]]!r}; "
+            f"weights must be whole numbers of at least 1, got {heavy[s]:g} for {names[s]!r}; "
             "choose a smaller unit, such as grams for kilograms",
             field="weights",
         )

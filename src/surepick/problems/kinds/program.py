@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, read_only
+from surepick.core.arrays import BoolArray, FloatArray, first_true, read_only
 from surepick.core.given.numbers import (
     Goal,
     Numbers,
@@ -175,8 +175,8 @@ def as_program(
         vector(what, values, names, kind="variable", one_for_all=True, infinite=True)
         for what, values in (("lower", lower), ("upper", upper), ("whole", whole))
     )
-    if not (low <= high).all():
-        s = int(np.argmin(low <= high))
+    s = first_true(low > high)
+    if s is not None:
         raise ProblemError(
             f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for variable {s}; a capacity is "
             "0 or more",

@@ -12,7 +12,7 @@ from typing import Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, first_true
 from surepick.core.given.numbers import Goal, Numbers, aligned, aligned_table, labels_of, names_for
 from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
@@ -108,8 +108,8 @@ def _balanced(supplies: FloatArray, demands: FloatArray) -> tuple[FloatArray, bo
     Then the demands are as given: there is more supply than demand, beyond rounding.
     """
     for what, amounts in (("supply", supplies), ("demand", demands)):
-        if (amounts < 0).any():
-            i = int(np.argmax(amounts < 0))
+        i = first_true(amounts < 0)
+        if i is not None:
             raise ProblemError(f"{what} must not be negative, got {amounts[i]:g} in entry {i}", field=what)
     have, need = float(supplies.sum()), float(demands.sum())
     if not have > 0:
