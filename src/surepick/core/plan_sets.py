@@ -89,45 +89,42 @@ _SHOWN_ARMS = 12  # of a plan, in a message
 
 
 class ShownPlans:
-    """The last plans that an oracle has shown, with which its next ones are compared."""
+    """The last plans that an oracle has returned, with which its next ones are compared."""
 
     def __init__(self, problem: OracleProblem) -> None:
         self._problem = problem
-        self._plans = np.zeros((_REMEMBERED, problem.n_arms))
-        self._keys: list[bytes] = []  # in the order of the rows
-        self._known: set[bytes] = set()  # the same
-        self._next = 0  # the row that is overwritten next
+        self._plans: dict[bytes, FloatArray] = {}  # by their bytes, the one returned first in front
+
+    def _within(self, branch: Branch | None) -> FloatArray:
+        """Return the plans of a branch, or all of them, as rows."""
+        plans = np.array(list(self._plans.values())).reshape(len(self._plans), self._problem.n_arms)
+        return plans if branch is None else plans[branch.holds(plans)]
 
     def compare(self, weights: FloatArray, branch: Branch | None, plan: FloatArray) -> None:
-        """Refuse a plan that is worse than one of the same branch that was shown before; remember it."""
-        if self._keys:
-            seen = self._plans[: len(self._keys)]
-            values = seen @ weights
-            if branch is not None:
-                values = np.where(branch.holds(seen), values, -np.inf)
-            k = int(values.argmax())
-            excess = float(values[k] - plan @ weights)
-            sizes = float(np.abs(weights) @ np.maximum(np.abs(plan), np.abs(seen[k])))
-            if excess > 0 and excess > ALARM * sizes:
+        """Refuse a plan that is worse than an earlier one of the same branch; remember it."""
+        earlier = self._within(branch)
+        if len(earlier):
+            best = earlier[np.argmax(earlier @ weights)]
+            excess = float((best - plan) @ weights)
+            sizes = float(np.abs(weights) @ np.maximum(np.abs(plan), np.abs(best)))
+            if excess > ALARM * sizes:
                 least = "smallest" if self._problem.minimize else "largest"
                 raise ProblemError(
                     f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
-                    f"{self._brief(seen[k])}, which it returned before; either the first is not the best "
+                    f"{self._brief(best)}, which it returned before; either the first is not the best "
                     "under the weights that it was given, or the second is not a plan. It must return the "
                     f"plan with the {least} total (goal={self._problem.goal!r}), for weights of any "
                     "sign and size, and always out of the same plans",
                     field="best",
                 )
-        if (key := plan.tobytes()) not in self._known:
-            self._known.difference_update(self._keys[self._next : self._next + 1])
-            self._known.add(key)
-            self._plans[self._next] = plan
-            self._keys[self._next : self._next + 1] = [key]
-            self._next = (self._next + 1) % _REMEMBERED
+        if plan.tobytes() not in self._plans:
+            if len(self._plans) == _REMEMBERED:
+                del self._plans[next(iter(self._plans))]
+            self._plans[plan.tobytes()] = plan
 
     def refuse_none(self, branch: Branch) -> None:
-        """Refuse an answer that the branch is empty when a plan of it was shown before."""
-        inside = self._plans[: len(self._keys)][branch.holds(self._plans[: len(self._keys)])]
+        """Refuse an answer that the branch is empty when a plan of it was returned before."""
+        inside = self._within(branch)
         if len(inside):
             raise ProblemError(
                 "best_within returned None, for no plan within the bounds, though "
@@ -136,12 +133,12 @@ class ShownPlans:
             )
 
     def _brief(self, plan: FloatArray) -> str:
-        """A plan by the names of its arms, not too long."""
-        used = np.flatnonzero(plan)[:_SHOWN_ARMS]
-        short = np.zeros(len(plan))
-        short[used] = np.abs(plan[used])
-        more = " + ..." if np.count_nonzero(plan) > len(used) else ""
-        return f"'{counted(self._problem.arm_names, short)}{more}'"
+        """Return a plan by the names of its first arms, for a message."""
+        used = np.flatnonzero(plan)
+        amounts = np.abs(plan[used[:_SHOWN_ARMS]])
+        names = [self._problem.arm_names[s] for s in used[:_SHOWN_ARMS]]
+        more = " + ..." if len(used) > _SHOWN_ARMS else ""
+        return f"'{counted(names, amounts)}{more}'"
 
 
 _NEARLY = 1e-4  # a solver's 0.99999 is within this of a whole number
@@ -206,7 +203,7 @@ def plan_set(problem: AnyProblem) -> PlanSet:
         return ListedPlans(problem)
     if isinstance(problem, Polytope):
         return PlanSet(problem)
-    return AskedPlans(problem) if problem.best_within is None else WholePlans(problem)
+    return ZeroOnePlans(problem) if problem.best_within is None else WholeNumberPlans(problem)
 
 
 def spanned(plans: PlanSet) -> Branch:
@@ -235,7 +232,7 @@ def spanned(plans: PlanSet) -> Branch:
     return Branch(lower, upper)
 
 
-class WholePlans(PlanSet):
+class WholeNumberPlans(PlanSet):
     """Plans of whole numbers behind an oracle that respects bounds."""
 
     def everything(self) -> Branch:
@@ -265,7 +262,7 @@ class WholePlans(PlanSet):
         return plan
 
 
-class AskedPlans(PlanSet):
+class ZeroOnePlans(PlanSet):
     """Plans of zeros and ones behind an oracle."""
 
     def everything(self) -> Branch:
@@ -273,14 +270,15 @@ class AskedPlans(PlanSet):
         return Branch(np.full(self._problem.n_arms, low), np.full(self._problem.n_arms, high))
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:
-        # one call of the oracle, in which a pinned entry is worth more than all others together
-        free = branch.upper - branch.lower  # 1, and 0 where an entry is pinned
-        towards = branch.lower + branch.upper - self._sign  # 0, and 1 or -1 where it is pinned
-        asked = weights * free + (2 * float(np.abs(weights) @ free) or 1.0) * towards
+        # One call of the oracle, in which a pinned entry is worth more than all others together: twice their
+        # sum. So a plan that has all pinned entries wins, if there is one.
+        is_free = branch.upper - branch.lower  # by arm: 1, or 0 if its entry is pinned
+        towards = branch.lower + branch.upper - self._sign  # by arm: 0, or 1 or -1 towards the pinned value
+        asked = weights * is_free + (2 * float(np.abs(weights) @ is_free) or 1.0) * towards
         plan = self._problem.best_plan(asked)
         self.n_calls += 1
-        if np.count_nonzero(plan * plan - plan):  # exactly 0 for 0 and 1 alone
-            s = int(np.flatnonzero(plan * plan - plan)[0])
+        s = first_true(plan * plan != plan)  # equal for 0 and 1 alone
+        if s is not None:
             raise ProblemError(
                 f"plans behind best() must be of zeros and ones, got {float(plan[s])!r} for arm {s} "
                 f"({self._problem.arm_names[s]!r}); {_advice(plan[s])}",

@@ -76,8 +76,7 @@ def objections(
 
 def variable_names(problem: Polytope) -> list[str]:
     """Return the names of the arms, then of the slack of every row of A_ub."""
-    n_slacks = len(problem.form.lower) - problem.n_arms
-    return [*problem.arm_names, *(f"slack of row {k}" for k in range(n_slacks))]
+    return [*problem.arm_names, *(f"slack of row {k}" for k in range(problem.form.n_slacks))]
 
 
 def vertex_proof(
@@ -110,7 +109,6 @@ def _vertex_objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any]
     form = problem.form
     edges = proof["edges"]
     n_arms = problem.n_arms
-    n_slacks = len(form.lower) - n_arms
     numbers = {name: j for j, name in enumerate(variable_names(problem))}
     leaving = [numbers.get(edge["leaves"], -1) for edge in edges]
     if len({*leaving} - {-1}) != len(edges):
@@ -119,12 +117,10 @@ def _vertex_objections(problem: Polytope, plan: Answer, proof: Mapping[str, Any]
     for k, edge in enumerate(edges):
         for arm, amount in edge["moves"].items():
             steps[k, problem.arm(arm)] = amount
-    slacks = form.matrix[:n_slacks, :n_arms]
-    steps[:, n_arms:] = -steps[:, :n_arms] @ slacks.T
+    steps[:, n_arms:] = -steps[:, :n_arms] @ form.matrix[: form.n_slacks, :n_arms].T
     if not _spans(form, steps, leaving):
         return ["the edges are not those of a basis"]
-    vertex = problem.vector(plan) / form.unit
-    values = np.append(vertex, form.right[:n_slacks] - slacks @ vertex)
+    values = form.variables(problem.vector(plan))
     is_low = np.array([edge["bound"] == "lower" for edge in edges])
     ends = np.where(is_low, form.lower[leaving], form.upper[leaving])
     unit_steps = np.diag(np.where(is_low, 1.0, -1.0))

@@ -9,7 +9,7 @@ plan.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, as_floats, fir
 from surepick.core.given.numbers import vector
 from surepick.errors import ProblemError
 
+_INFEASIBLE = 2  # SciPy's status of a linear program
 _TRIED_ROWS = 60  # rows that are left out one by one to name the one that leaves no plan
 _DEPENDENT = 1e-9  # of a row's largest entry: what elimination leaves of a row that follows from others
 _CONTRADICTION = 1e-7  # of the sizes: a right side may miss what the other rows imply by this much
@@ -46,13 +47,10 @@ class Rows:
     upper: FloatArray
     names: tuple[str, ...]
 
-    def without(self, row: int) -> Rows:
-        """Return the constraints without one row; rows are numbered through a_ub, then a_eq."""
-        values = dict(self.__dict__)
-        kind, k = ("ub", row) if row < len(self.b_ub) else ("eq", row - len(self.b_ub))
-        for part in (f"a_{kind}", f"b_{kind}"):
-            values[part] = np.delete(values[part], k, axis=0)
-        return Rows(**values)
+    def without(self, kind: str, k: int) -> Rows:
+        """Return the constraints without row k of a_ub or of a_eq, as `kind` ("ub" or "eq") says."""
+        parts = [f"a_{kind}", f"b_{kind}"]
+        return replace(self, **{part: np.delete(getattr(self, part), k, axis=0) for part in parts})
 
     def best(self, weights: FloatArray) -> Any:
         """Return the answer of HiGHS to: minimise weights.x."""
@@ -125,15 +123,16 @@ def _sided(kind: str, left: Any, right: Any, n_arms: int) -> tuple[FloatArray, F
 
 def refuse_empty(rows: Rows) -> None:
     """Refuse rows that leave no plan, naming one that would have to go, or that leave a single one."""
-    n, n_ub, n_rows = len(rows.names), len(rows.b_ub), len(rows.b_ub) + len(rows.b_eq)
-    if rows.best(np.zeros(n)).status == 2:
+    n = len(rows.names)
+    if rows.best(np.zeros(n)).status == _INFEASIBLE:
         why = "no amounts keep all rows and bounds"
-        for row in range(n_rows if n_rows <= _TRIED_ROWS else 0):
-            if rows.without(row).best(np.zeros(n)).status != 2:
-                which = f"row {row} of A_ub" if row < n_ub else f"row {row - n_ub} of A_eq"
-                why += f", and without {which} there would be some"
+        each = [("ub", k) for k in range(len(rows.b_ub))] + [("eq", k) for k in range(len(rows.b_eq))]
+        for kind, k in each if len(each) <= _TRIED_ROWS else ():
+            if rows.without(kind, k).best(np.zeros(n)).status != _INFEASIBLE:
+                why += f", and without row {k} of A_{kind} there would be some"
                 break
         raise ProblemError(f"there is no plan: {why}; check rows and bounds")
+    # the ends in a direction that no face is perpendicular to: where they are the same, there is one plan
     toward = np.random.default_rng(n).uniform(0.5, 1.5, n)
     ends = [rows.best(sign * toward) for sign in (1.0, -1.0)]
     if all(end.status == 0 for end in ends) and np.allclose(ends[0].x, ends[1].x, atol=1e-9):
@@ -144,7 +143,10 @@ def refuse_empty(rows: Rows) -> None:
 
 @dataclass(frozen=True, eq=False)
 class StandardForm:
-    """{z: matrix z = right, lower <= z <= upper}; the first `n_arms` entries times `unit` are a plan."""
+    """{z: matrix z = right, lower <= z <= upper}; the first `n_arms` entries times `unit` are a plan.
+
+    The other variables are slacks: variable n_arms + k is that of row k, the equations without one come last.
+    """
 
     matrix: FloatArray  # (n_rows, n_variables)
     right: FloatArray  # (n_rows,)
@@ -157,19 +159,32 @@ class StandardForm:
     n_tight: int  # inequalities that can hold with equality
 
     @property
+    def n_slacks(self) -> int:
+        """The number of inequality rows, each with a slack."""
+        return len(self.lower) - self.n_arms
+
+    @property
     def n_edges(self) -> int:
-        """Directions at a basis, one for each variable that is not basic."""
+        """The number of edges at a basis: one for each variable that is not basic."""
         return len(self.lower) - len(self.right)
 
     @property
     def most_vertices(self) -> int:
         """A number that the vertices do not exceed: at each, as many inequalities as dimensions are tight."""
-        n_slacks = self.matrix.shape[1] - self.n_arms
-        dimension = self.n_arms - (len(self.right) - n_slacks)
+        dimension = self.n_arms - (len(self.right) - self.n_slacks)
         return max(2, math.comb(self.n_tight, max(dimension, 0)))
 
+    def variables(self, plan: FloatArray) -> FloatArray:
+        """Return the values of all variables at a plan, which is in the caller's units."""
+        amounts = plan / self.unit
+        used = self.matrix[: self.n_slacks, : self.n_arms] @ amounts
+        return np.append(amounts, self.right[: self.n_slacks] - used)
+
     def plan(self, values: FloatArray) -> FloatArray:
-        """The plan of these values of the variables, in the caller's units."""
+        """Return the plan of these values of all variables, in the caller's units.
+
+        An amount within rounding of a bound is put at the bound, so that equal plans have equal bytes.
+        """
         low, high = self.lower[: self.n_arms], self.upper[: self.n_arms]
         near = _SNAP * np.maximum(np.abs(low), np.abs(high))
         amounts = values[: self.n_arms]
@@ -178,16 +193,12 @@ class StandardForm:
         return np.asarray(amounts * self.unit + 0.0)
 
     def basis_near(self, plan: FloatArray) -> tuple[IntArray, IntArray]:
-        """The basic variables of a vertex that a solver found, and where all variables are.
+        """Return the basic variables of a vertex that a solver found, and where each variable is.
 
-        Variables far from their bounds are basic; at a degenerate vertex the first others fill up.
+        The second, (n_variables,), says AT_LOWER, AT_UPPER or BASIC. Variables far from their bounds are
+        basic; at a degenerate vertex there are too few of them, and the first others make up a basis.
         """
-        values = np.empty(len(self.lower))
-        values[: self.n_arms] = plan / self.unit
-        slack_rows = self.matrix[:, self.n_arms :].any(axis=1)
-        values[self.n_arms :] = (self.right - self.matrix[:, : self.n_arms] @ values[: self.n_arms])[
-            slack_rows
-        ]
+        values = self.variables(plan)
         inside = np.minimum(values - self.lower, self.upper - values)
         order = np.argsort(-np.minimum(inside, 1e-7), kind="stable")
         basis = np.sort(independent_columns(self.matrix, order))
@@ -196,17 +207,18 @@ class StandardForm:
         return basis, at.astype(np.int64)
 
     def vertex(self, basis: IntArray, at: IntArray) -> FloatArray:
-        """The values of all variables at this basis."""
+        """Return the values of all variables at this basis."""
         values = np.where(at == AT_UPPER, self.upper, self.lower)
         values[basis] = 0.0
         values[basis] = np.linalg.solve(self.matrix[:, basis], self.right - self.matrix @ values)
         return values
 
     def directions(self, basis: IntArray, at: IntArray, solved: FloatArray | None = None) -> FloatArray:
-        """How all variables move with each one that is not basic, in order, off its bound by 1.
+        """Return how all variables move when one leaves its bound by 1, (n_edges, n_variables).
 
-        A variable without room moves nothing. `solved` are the equations solved for the basic variables, if
-        the caller has them. From A z = b, every plan z is vertex + sum_j |z_j - vertex_j| direction_j.
+        There is a row for each variable that is not basic, in order; one without room moves nothing. Every
+        plan z is vertex + sum_j |z_j - vertex_j| direction_j, because A z = b. `solved` is B^-1 A with the
+        basic columns B, if the caller has it.
         """
         moving = np.flatnonzero(at != BASIC)
         sign = np.where(at[moving] == AT_LOWER, 1.0, -1.0) * (self.upper > self.lower)[moving]
@@ -255,21 +267,23 @@ def _power_of_two(size: float) -> float:
 
 
 def _finite_bounds(rows: Rows) -> tuple[FloatArray, BoolArray]:
-    """Return finite bounds (2, n), those that follow from rows moved away, and which of them can be active.
+    """Return finite bounds (2, n), and which of them can hold with equality in some plan.
 
-    A bound is moved before the next is looked at, so that two bounds that imply each other are not both lost.
+    A bound that is infinite, or that follows from rows and other bounds, is replaced by one so far away that
+    no plan reaches it. Redundant bounds are replaced one after the other, so that of two bounds that imply
+    each other one stays.
     """
     matrix = np.vstack([rows.a_ub, rows.a_eq, -rows.a_eq])
     right = np.concatenate([rows.b_ub, rows.b_eq, -rows.b_eq])
     n = len(rows.names)
     bounds = np.array([rows.lower, rows.upper])  # (2, n)
-    for _ in range(_PASSES):  # give every arm an end of its own
+    for _ in range(_PASSES):  # replace infinite bounds by those that single rows imply
         implied = implied_bounds(matrix, right, bounds)
         new = [np.where(np.isinf(bounds[side]), implied[side], bounds[side]) for side in (0, 1)]
         if np.array_equal(new, bounds):
             break
         bounds = np.array(new)
-    for side, s in np.argwhere(np.isinf(bounds)).tolist():
+    for side, s in np.argwhere(np.isinf(bounds)).tolist():  # or that a linear program finds
         bounds[side, s] = _extreme(rows, s, side)
     given = np.array([rows.lower, rows.upper])
     active = np.isfinite(given)
@@ -278,13 +292,15 @@ def _finite_bounds(rows: Rows) -> tuple[FloatArray, BoolArray]:
     same = _SAME * np.maximum(np.abs(bounds), bounds[1] - bounds[0])
     redundant = np.array([implied[0] >= bounds[0] - same[0], implied[1] <= bounds[1] + same[1]]) & active
     for side, s in np.argwhere(redundant).tolist():
+        # whether it still follows now that other bounds have been moved away
         end = implied_bounds(matrix, right, bounds, only=s, rounding=0.0)[side][0]
         beyond = bounds[0, s] - end if side == 0 else end - bounds[1, s]
         if beyond <= same[side, s]:
-            active[side, s], bounds[side, s] = False, end
-            mask = np.zeros((2, n), dtype=bool)
-            mask[side, s] = True
-            _loosen(bounds, mask)
+            active[side, s] = False
+            bounds[side, s] = end
+            moved = np.zeros((2, n), dtype=bool)
+            moved[side, s] = True
+            _loosen(bounds, moved)
     return bounds, active
 
 
@@ -304,10 +320,11 @@ def implied_bounds(
     only: int | None = None,
     rounding: float = ROUNDING,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the bounds of each variable (or one) that follow from single rows a.x <= b and the other bounds.
+    """Return the bounds of each variable, or of `only` one, that follow from one row and the other bounds.
 
-    bounds: (2, n), which may be infinite. What is returned is moved outwards by this share of the sizes of
-    what is added up, so that it holds exactly.
+    A row a.x <= b says a_j x_j <= b - sum_{i != j} min(a_i x_i), with the least of a_i x_i over its bounds.
+    `bounds` are lower and upper ones, (2, n), which may be infinite. The result is moved outwards by a share
+    `rounding` of the sizes of all terms, so that it holds in spite of rounding.
     """
     if not len(right):
         n = bounds.shape[1] if only is None else 1
@@ -318,8 +335,10 @@ def implied_bounds(
         finite = np.where(endless, 0.0, least)
         sizes = np.abs(right) + np.abs(finite).sum(axis=1)
         part = slice(None) if only is None else slice(only, only + 1)
-        a, others_end = matrix[:, part], (endless.sum(axis=1)[:, None] - endless[:, part]) == 0
-        room = (right + rounding * sizes)[:, None] - (finite.sum(axis=1)[:, None] - finite[:, part])
+        a = matrix[:, part]
+        others_end = (endless.sum(axis=1)[:, None] - endless[:, part]) == 0  # all other terms are bounded
+        others = finite.sum(axis=1)[:, None] - finite[:, part]
+        room = (right + rounding * sizes)[:, None] - others
         ends = np.where(others_end, room, np.inf) / a
         high = np.where(a > 0, ends, np.inf).min(axis=0)
         low = np.where(a < 0, ends, -np.inf).max(axis=0)
@@ -343,29 +362,24 @@ def _extreme(rows: Rows, arm: int, side: int) -> float:
 
 
 def _independent_rows(matrix: FloatArray, right: FloatArray) -> IntArray:
-    """The first rows that do not follow from earlier ones; a row that contradicts them is refused."""
-    left = np.column_stack([matrix, right])
-    kept, pivots = list[int](), list[tuple[FloatArray, int]]()
-    for k in range(len(left)):
-        row = left[k].copy()
-        size = float(np.abs(matrix[k]).max(initial=0.0))
-        for done, column in pivots:
-            row -= row[column] * done
-        column = int(np.argmax(np.abs(row[:-1])))
-        if abs(row[column]) > _DEPENDENT * max(size, 1e-300):
-            pivots.append((row / row[column], column))
-            kept.append(k)
-        elif abs(row[-1]) > _CONTRADICTION * (1.0 + float(np.abs(right).max())):
-            raise ProblemError(
-                f"row {k} of A_eq contradicts the rows before it: they ask for {right[k] - row[-1]:.10g} "
-                f"where b_eq has {right[k]:.10g}; leave it out or correct it",
-                field="A_eq",
-            )
-    return np.array(kept, dtype=np.int64)
+    """Return the first rows that do not follow from earlier ones; refuse a row that contradicts them."""
+    sizes = np.abs(matrix).max(axis=1, initial=1e-300)
+    kept = independent_columns((matrix / sizes[:, None]).T, np.arange(len(matrix)))
+    others = np.setdiff1d(np.arange(len(matrix)), kept)
+    factors = np.linalg.lstsq(matrix[kept].T, matrix[others].T, rcond=None)[0]  # other rows by those kept
+    implied = right[kept] @ factors
+    k = first_true(np.abs(implied - right[others]) > _CONTRADICTION * (1.0 + np.abs(right).max(initial=0.0)))
+    if k is not None:
+        raise ProblemError(
+            f"row {others[k]} of A_eq contradicts the rows before it: they ask for {implied[k]:.10g} where "
+            f"b_eq has {right[others[k]]:.10g}; leave it out or correct it",
+            field="A_eq",
+        )
+    return kept
 
 
 def independent_columns(matrix: FloatArray, order: IntArray) -> IntArray:
-    """The first columns, in this order, that form a basis."""
+    """Return the first columns, in this order, that form a basis: Gaussian elimination, column by column."""
     left = matrix.copy()
     rows = np.ones(len(matrix), dtype=bool)  # that have no pivot yet
     chosen = list[int]()
