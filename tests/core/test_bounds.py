@@ -7,25 +7,13 @@ import pytest
 
 import surepick as sp
 from common import answers_wrongly, errs_more_often_than, refuses
-from surepick.errors import ParameterError, ProblemError, SessionError
+from surepick.errors import ParameterError, SessionError
 from surepick.policies import Uniform
 from surepick.sessions import codec
 from surepick.sessions.session import Session
 from surepick.simulation import Bernoulli, Gaussian, Replay, UniformNoise
 
 TWO = [[1, 0], [0, 1]]
-
-
-def test_bounds_give_half_their_width_as_the_noise_scale():
-    assert sp.Problem(TWO, low=0, high=1, goal="largest").noise_scale.tolist() == [0.5, 0.5]
-    assert sp.Problem(TWO, low=[0, -3], high=[1, 5], goal="largest").noise_scale.tolist() == [0.5, 4.0]
-
-
-@pytest.mark.parametrize(("low", "high"), [(1, 0), (0, 0), (0, np.inf), (0, [1, 2, 3]), ("a", 1)])
-def test_limits_that_are_none_are_refused(low, high):
-    with pytest.raises(ProblemError) as caught:
-        sp.Problem(TWO, low=low, high=high, goal="largest")
-    assert caught.value.field in ("low", "high")
 
 
 def test_bounds_survive_the_codec_and_change_the_fingerprint():

@@ -44,25 +44,6 @@ def test_names_of_known_arms_need_no_quotes():
     assert problem.plans.tolist() == [[2, 1, 0, 0], [0, 0, 3, -1]]
 
 
-@pytest.mark.parametrize(
-    "plans",
-    [
-        ["tea + 3", "tea"],
-        ["2 × Café · 1", "tea"],
-        ["2*(tea + coffee)", "tea"],
-        ["tea coffee *", "tea"],
-        ["", "tea"],
-        ["road-north", "tea"],
-        ["tea", "tea"],
-        {"a": {"tea": "much"}, "b": "tea"},
-        {1: "tea", "1": "coffee", "c": "cocoa"},
-    ],
-)
-def test_what_is_no_sum_is_refused_with_the_plan_and_the_place(plans):
-    with refuses("plans", ProblemError):
-        sp.Problem(plans, goal="largest")
-
-
 def test_a_problem_file_may_have_sums(tmp_path):
     path = tmp_path / "drinks.toml"
     path.write_text('kind = "table"\ngoal = "largest"\nplans = ["2*tea + coffee", "cocoa"]\n')

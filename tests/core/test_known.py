@@ -84,17 +84,7 @@ def test_what_is_known_survives_a_file_and_new_arms():
     assert longer.relevant.tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize(
-    "known", [{"tol": 3}, {"toll": "much"}, {"toll": (2, 1)}, {"toll": np.nan}, {"toll": (1, 2, 3)}, [3.0]]
-)
-def test_what_is_not_understood_is_refused(known):
-    with refuses("known", ProblemError):
-        ways(known=known)
-
-
 def test_contradictions_are_refused():
-    with refuses("known", ProblemError):
-        sp.Problem(np.eye(2), low=0, high=1, known={"arm 0": 2}, goal="largest")
     with refuses("environment", ProblemError):
         sp.simulate(ways(known={"toll": 3.0}), Gaussian([10.0, 12.0, 4.0]), policy=sp.BetGapE())
     with refuses("means", ProblemError):

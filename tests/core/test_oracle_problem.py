@@ -45,16 +45,3 @@ def test_an_oracle_may_do_as_it_likes_with_the_weights_it_is_given():
     problem, weights = sp.OracleProblem(best, n_arms=3, noise=1, goal="largest"), np.array([0.3, 0.9, 0.1])
     assert problem.best_plan(weights).tolist() == [0.0, 1.0, 0.0]
     assert weights.tolist() == [0.3, 0.9, 0.1]
-
-
-@pytest.mark.parametrize(
-    "settings", [{"n_arms": 0}, {"n_arms": True}, {"n_arms": 2, "n_plans": 1}, {"n_arms": 2, "noise": -1.0}]
-)
-def test_refuses_odd_sizes(settings):
-    with pytest.raises(sp.SurepickError):
-        sp.OracleProblem(lambda weights: weights, **{"goal": "largest", **settings})
-
-
-def test_refuses_what_cannot_be_called():
-    with refuses("best"):
-        sp.OracleProblem(np.eye(2), n_arms=2, goal="largest")

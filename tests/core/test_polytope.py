@@ -54,32 +54,6 @@ def test_the_simplex_finds_what_highs_finds_and_every_plan_is_vertex_plus_edges(
         assert np.allclose(program.values + steps @ directions, full, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"A_ub": [[1, 1]], "b_ub": [-1]},
-        {"A_eq": [[1, 1], [1, 1]], "b_eq": [1, 2]},
-        {"A_eq": [[1, -1]], "b_eq": [0]},
-        {"A_ub": [[1, 1]], "b_ub": [1], "lower": -np.inf},
-        {"A_ub": [[1, 1]], "b_ub": [0]},
-        {"A_eq": np.eye(2), "b_eq": [1, 2]},
-        {"A_ub": [[1, 1]], "b_ub": [3], "lower": [2, 0], "upper": [1, 4]},
-        {"A_ub": [[1, 1]]},
-        {"A_ub": [[1, 1]], "b_ub": [1, 2]},
-        {"A_ub": [[1, np.nan]], "b_ub": [1]},
-        {"A_ub": [1, 2], "b_ub": [1]},
-        {"A_ub": [["a", 2]], "b_ub": [1]},
-        {},
-        {"A_ub": sparse.csr_array(np.ones((1, 300_000))), "b_ub": [1]},
-        {"A_ub": [[1, 1]], "b_ub": [1], "upper": [1, np.nan]},
-        {"A_ub": [[1, 1]], "b_ub": [1], "upper": [1, 2, 3]},
-    ],
-)
-def test_what_leaves_no_choice_or_no_end_is_refused_in_words(options):
-    with pytest.raises(sp.SurepickError):
-        sp.Polytope(**options, goal="largest")
-
-
 def test_rows_and_bounds_that_follow_from_others_do_no_harm():
     supply, demand = [0.5, 0.3, 0.2], [0.6, 0.25, 0.15]
     plain = sp.Polytope(**transport_rows(supply, demand), noise=1)

@@ -60,54 +60,6 @@ def test_whitened_readings_have_independent_noise_of_scale_one():
     np.testing.assert_allclose(probes.whiten(coloured[0]), noise[0], atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("field", "given"),
-    [
-        ("measure", {"measure": {"m": ["A-X"]}}),
-        ("measure", {"measure": {"m": []}}),
-        ("measure", {"measure": {"m": {"A-B": 0}}}),
-        ("measure", {"measure": {"m": {"A-B": float("nan")}}}),
-        ("measure", {"measure": {"m": ["A-B", "A-B"]}}),
-        ("measure", {"measure": {"": ["A-B"]}}),
-        ("measure", {"measure": {}}),
-        ("measure", {"measure": 3}),
-        ("measure", {"measure": ["arms", "plans"]}),
-        ("measure", {"measure": np.ones((2, 3))}),
-        ("measure", {"measure": np.full((2, 4), np.inf)}),
-        ("measure", {"measure": "nowhere.csv"}),
-        ("noise", {"measure": "plans", "noise": [1, 2, 3, 4]}),
-        ("cost", {"measure": "plans", "cost": {"coast": 2}}),
-        ("cost", {"measure": "plans", "cost": [1, -1]}),
-    ],
-)
-def test_what_cannot_be_a_probe_is_refused(field, given):
-    with refuses(field, ProblemError):
-        routes(**given)
-
-
-@pytest.mark.parametrize(
-    "covariance",
-    [
-        [[1.0, 1.0], [1.0, 1.0]],
-        [[1.0, 2.0], [2.0, 1.0]],
-        [[1.0, 0.5], [0.2, 1.0]],
-        [[1.0]],
-        [[1.0, np.nan], [np.nan, 1.0]],
-    ],
-)
-def test_a_covariance_that_noise_cannot_have_is_refused(covariance):
-    with refuses("covariance", ProblemError):
-        routes(measure={"pair": sp.Probe(["A-B", "A-D"], covariance=covariance)})
-
-
-def test_two_settings_of_one_thing_are_refused():
-    both = sp.Probe(["A-B"], noise=1.0, covariance=[[1.0]])
-    with refuses("noise", ProblemError):
-        routes(measure={"p": both})
-    with refuses("cost", ProblemError):
-        routes(measure={"all": EDGES, "p": sp.Probe(["A-B"], cost=2)}, cost=3)
-
-
 def test_plans_that_no_probe_tells_apart_are_refused_with_what_would_help():
     plans = {"train and walk": "train + walk", "bus and walk": "bus + walk", "walk": "2*walk"}
     with refuses("measure", ProblemError):

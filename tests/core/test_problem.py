@@ -14,10 +14,7 @@ from scipy import sparse
 
 import surepick as sp
 from common import refuses
-from surepick.core.given.arms import filled_in
 from surepick.errors import ProblemError, SurepickError
-from surepick.problems import NewArm, PriorData
-from surepick.simulation import Gaussian
 from surepick.tables import read_table
 
 SMALL_TABLES = hnp.arrays(
@@ -203,41 +200,3 @@ def test_a_file_that_is_not_there_not_utf8_or_too_large_is_refused(tmp_path):
     for file in (tmp_path / "absent.csv", latin, path):
         with pytest.raises(ProblemError):
             read_table(file)
-
-
-@pytest.mark.parametrize("what", ["noise", "cost"])
-@pytest.mark.parametrize("given", [[1, 0], [1, -1], [1, np.nan], [1, np.inf], [1, 2, 3], "much"])
-def test_noise_and_costs_are_positive_numbers_one_for_each_arm(what, given):
-    assert refusal(**{what: given}).field == what
-
-
-@pytest.mark.parametrize("field", ["arms", "plan_names"])
-@pytest.mark.parametrize("names", [["x", "x"], ["x", "y", "z"], "xy", ["x", ""]])
-def test_names_are_a_list_of_different_ones_one_for_each(field, names):
-    assert refusal(**{field: names}).field == field
-
-
-HUGE = 10**400  # a whole number that no float is
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: problem([[HUGE, 0], [0, 1]]),
-        lambda: problem(noise=HUGE),
-        lambda: problem(cost=[1, HUGE]),
-        lambda: problem(noise=None, low=0, high=HUGE),
-        lambda: problem(guess=[HUGE, 0]),
-        lambda: problem().with_plan("third", [HUGE, 1]),
-        lambda: PriorData.from_history(problem(), [HUGE, 1], [0.0, 0.0]),
-        lambda: PriorData.from_guess(problem(), [HUGE, 1], [1.0, 1.0]),
-        lambda: filled_in(problem(), [NewArm("third", cost=HUGE)]),
-        lambda: filled_in(problem(), [NewArm("third", noise=HUGE)]),
-        lambda: sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE(), lease=HUGE),
-        lambda: sp.Session.create("memory://", "s", problem(), policy=sp.BetGapE(), budget=HUGE),
-        lambda: Gaussian([HUGE, 0]),
-    ],
-)
-def test_whole_numbers_that_no_float_is_are_refused_in_words(build):
-    with pytest.raises(SurepickError):
-        build()

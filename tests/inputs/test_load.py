@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+import surepick as sp
 from common import refuses
 from surepick import problems
 from surepick.errors import FileError, ProblemError, SurepickError
 from surepick.inputs import keys
 from surepick.inputs.load import read_problem
 from surepick.policies import policy_for
+from surepick.simulation import Gaussian
 from surepick.tables import read_table
 
 ROOT = Path(__file__).parents[2]
@@ -247,3 +249,64 @@ def test_a_file_says_which_limit_to_keep(tmp_path):
         file.write_text(LIMITED + wrong)
         with refuses("limit.load", FileError):
             read_problem(file)
+
+
+ROUTES = """
+kind = "paths"
+edges = [["A", "B"], ["B", "C"], ["A", "D"], ["D", "C"], ["B", "D"]]
+source = "A"
+target = "C"
+"""
+
+
+def driven(load, more=""):
+    """The problem of driving the routes, measured as the file says."""
+    return load(ROUTES + more).problem
+
+
+@pytest.mark.parametrize("kind", ["plan arms", "plans"])
+def test_paths_are_driven_whole(load, kind):
+    plain = driven(load)
+    problem = driven(load, f'measure = "{kind}"\nnoise = 0.5\ncost = 3')
+    assert problem.probe_names == plain.plan_names
+    assert problem.costs.tolist() == [3.0] * problem.n_plans
+    assert set(problem.noise_scale.tolist()) == {0.5}
+    means = [1.0, 2.0, 2.5, 1.5, 0.2]
+    outcome = sp.simulate(problem, Gaussian(means), policy=sp.BetGapE(), seed=1)
+    assert outcome.plan == problem.best(means)
+
+
+def test_unknown_noise_and_the_default(load):
+    problem = driven(load, 'measure = "plan arms"\nnoise = "unknown"')
+    assert problem.probes.unknown
+    assert driven(load, 'measure = "arms"\nnoise = [1, 2, 3, 4, 5]').probes is None
+
+
+def test_a_probe_that_reads_no_road_of_the_network_is_refused(load):
+    with refuses("measure"):
+        driven(load, '[measure.loop]\nreads = ["A-X"]')
+
+
+def test_plans_that_are_in_no_list_are_played_and_other_probes_say_what_to_do(load):
+    played = driven(load, 'measure = "plan arms"\nlist_plans = false\nnoise = 2.0\ncost = 3')
+    assert played.plays
+    assert (played.noise_scale == 2.0).all()
+    assert (played.costs == 3.0).all()
+    with refuses("measure"):
+        driven(load, 'measure = "plans"\nlist_plans = false')
+
+
+def test_limits_of_every_reading_take_the_place_of_the_noise(load):
+    each_leg = driven(load, 'measure = "plan arms"\nlow = 0\nhigh = 5')
+    assert each_leg.bounds.tolist() == [[0.0, 5.0]] * each_leg.n_readings
+    played = driven(load, 'measure = "plan arms"\nlist_plans = false\nlow = 0\nhigh = 5')
+    assert played.bounds.tolist() == [[0.0, 5.0]] * played.n_arms
+    totals = driven(load, 'measure = "plans"\nlow = 0\nhigh = 9')
+    assert totals.bounds.tolist() == [[0.0, 9.0]] * totals.n_plans
+    means = [1.0, 2.0, 2.5, 1.5, 0.2]
+    for problem in (each_leg, totals):
+        assert sp.simulate(problem, means, seed=1).plan == problem.best(means)
+    with refuses("low"):  # of the total of a plan no number of an arm says anything
+        driven(load, 'measure = "plans"\nlow = [0, 0, 0, 0, 1]\nhigh = 9')
+    with refuses("plausible"):
+        driven(load, 'measure = "plans"\nlow = 0\nhigh = 9\nplausible = [0, 5]')

@@ -14,12 +14,10 @@ from common import refuses
 from surepick import problems
 from surepick.errors import FileError, ProblemError
 from surepick.inputs.load import read_problem
-from surepick.policies import GenTSExplore
 from surepick.problems import candidates
 from surepick.problems.candidates import SAME_PLAN, drawn_plans
 from surepick.problems.family import COMPLETE
 from surepick.problems.truth import Truth
-from surepick.simulation import Gaussian, State
 
 SLOW = ("numba", "ot", "pandas")
 
@@ -143,26 +141,6 @@ def test_whole_plans_are_measured_by_builders_too():
         MANY["trees"](measure="plans")
 
 
-@pytest.mark.parametrize("name", FEW)
-def test_an_oracle_problem_decides_as_the_listed_problem_does(name):
-    build, _ = FEW[name]
-    oracle, listed = build(list_plans=False, noise=0.05), build(noise=0.05)
-    rng = np.random.default_rng(3)
-    means = max((rng.uniform(1, 9, size=oracle.n_arms) for _ in range(20)), key=partial(gap, listed))
-    hidden, shown = (
-        sp.simulate(one, Gaussian(means, 0.05), policy=GenTSExplore(), seed=1, budget=500)
-        for one in (oracle, listed)
-    )
-    assert hidden.state is shown.state is State.DONE
-    assert shown.plan == listed.best(means)
-    assert hidden.plan_name == shown.plan_name
-
-
-def gap(problem, means):
-    values = np.sort(problem.sign * problem.values(means))
-    return values[-1] - values[-2]
-
-
 def search(oracle, lower, upper, **options):
     """The candidates of the family that this function solves."""
     family = problems.Family(oracle, tuple(map(str, range(len(lower)))), "smallest", None)
@@ -239,5 +217,7 @@ def test_a_builder_knows_what_is_plausible_where_the_guess_has_a_spread():
     trees = MANY["trees"]
     assert trees(noise=1).about.plausible is None
     for problem in (trees(spread=2.0, noise=0.5), trees(spread=2.0, n_draws=9, noise=0.5)):
+        assert problem.spread.tolist() == [2.0] * problem.n_arms
+        assert problem.guess.tolist() == [edge[2] for edge in complete_graph(7)]
         low, high = np.array(problem.about.plausible).T
         assert high - low == pytest.approx(2 * (2 * 2.0 + 4 * 0.5))

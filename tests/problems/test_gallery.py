@@ -37,7 +37,7 @@ def test_models_are_routed_with_few_readings_and_fewer_examples(gallery):
     whole = {name: [f"{name}: {model}" for model in routing.PRICES] for name in tables}
     given = {"arms": plans.arm_names, "goal": "largest", "low": 0, "high": 1, "measure": whole}
     problem, policy = sp.Problem(plans.plans, **given), sp.BetGapE(delta=0.05, epsilon=routing.EPSILON)
-    found = [sp.simulate(problem, routing.Examples(tables), policy=policy, seed=s) for s in range(5)]
+    found = [sp.simulate(problem, routing.Examples(tables), policy=policy, seed=s) for s in range(3)]
     assert all(outcome.correct for outcome in found)
     assert np.mean([outcome.n_measured for outcome in found]) < 1_100
 
