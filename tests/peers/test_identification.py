@@ -81,8 +81,8 @@ def test_each_plan_gets_its_own_arm_whatever_all_share():
     plans = np.hstack([own + rng.normal(size=5), np.ones((5, 1))])  # and an arm that all have
     for problem, sign in ((largest(plans), 1), (sp.Problem(plans, goal="smallest", noise=1), -1)):
         found = single_arms(problem, "LUCB")
-        assert found.place.tolist() == order.tolist()
+        assert found.numbers.tolist() == order.tolist()
         assert found.factor == pytest.approx(sign * np.array([1.0, 2.0, -0.5, 3.0, 1.5])[order])
         means = rng.normal(size=6)
-        shift = problem.sign * problem.values(means) - found.factor * means[found.place]
+        shift = problem.sign * problem.values(means) - found.factor * means[found.numbers]
         assert np.ptp(shift) < 1e-12

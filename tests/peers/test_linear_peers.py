@@ -114,7 +114,7 @@ class EvenRun(LinearRun):
 
     narrower = 1.0
 
-    def _choose(self):
+    def _choose(self, rng):
         return self._once(0)
 
     def _gaps_and_radii(self):

@@ -57,11 +57,9 @@ def test_the_stop_is_a_threshold_on_the_closest_plan(method):
 
 def all_distances(seen, plans, readings):
     """By hand."""
-    apart = seen.lead != plans
-    spread = (apart * seen.variance / readings).sum(axis=1)
-    return np.divide(
-        ((seen.lead - plans) @ seen.means) ** 2, 2 * spread, where=spread > 0, out=np.full(len(plans), np.inf)
-    )
+    differs = seen.leader != plans
+    gaps, variance = (seen.leader - plans) @ seen.means, (differs * seen.variance / readings).sum(axis=1)
+    return np.where(variance > 0, gaps**2 / np.maximum(2 * variance, 1e-300), np.inf)
 
 
 def a_game(seed):
@@ -82,7 +80,7 @@ def test_what_is_remembered_finds_the_closest_of_125_trees():
         ground, plans, seen, readings = a_game(seed)
         search, rng = Search(ground), np.random.default_rng(seed)
         for _ in range(15):
-            search.look_around(seen, readings)
+            search.remember_neighbours(seen, readings)
             _, distance = search.closest(seen, readings, rng)
         missed += distance > 1.0001 * all_distances(seen, plans, readings).min()
     assert missed <= 1
@@ -90,7 +88,7 @@ def test_what_is_remembered_finds_the_closest_of_125_trees():
 
 def test_the_gradient_is_that_of_the_distance():
     _, plans, seen, readings = a_game(2)
-    plan = plans[(plans != seen.lead).any(axis=1)][7]
+    plan = plans[(plans != seen.leader).any(axis=1)][7]
     shares = readings / 50
     found = gradient(seen, plan, shares)
     for s in range(10):

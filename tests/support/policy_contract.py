@@ -101,7 +101,6 @@ BY_POSITION = (
 NOT_FOR_PEERS = {
     "test_the_same_seed_gives_the_same_outcome_and_step_by_step_too",
     "test_a_kept_run_goes_on_as_if_it_had_never_been_away",
-    "test_measurements_it_did_not_ask_for_are_taken_in_between_rounds",
     "test_an_unknown_noise_scale_is_a_clear_error",
 }
 

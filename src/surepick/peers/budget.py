@@ -27,8 +27,8 @@ are not used; d counts the arms on which plans differ, and the others are not me
 - **OCBA**: Chen, Lin, Yucesan & Chick (2000), Simulation Budget Allocation for Further Enhancing the
   Efficiency of Ordinal Optimization. With b the arm that looks best and gaps g_i = mean_b - mean_i, the
   chance of a correct selection is about largest at N_i proportional to (R_i / g_i)^2, N_b = R_b sqrt(sum_i
-  (N_i / R_i)^2). Every arm is measured `first` times, then blocks go to the arms furthest below that
-  allocation. Deviations: noise scales are the problem's, where the paper plugs in estimates; a block is 1% of
+  (N_i / R_i)^2). Every arm is measured `first` times, then batches go to the arms furthest below that
+  allocation. Deviations: noise scales are the problem's, where the paper plugs in estimates; a batch is 1% of
   the past; arms that tie with the best count as a gap of a thousandth of a noise scale.
 """
 
@@ -80,7 +80,8 @@ class BudgetRun(PooledRun, ABC):
 
     def __init__(self, problem: Problem, policy: BudgetPolicy) -> None:
         super().__init__(problem)
-        self._name, self._budget, self._horizon = policy.name, policy.budget, policy.budget
+        self._name, self._own_budget = policy.name, policy.budget
+        self._budget = policy.budget
         self._arms = np.flatnonzero(problem.relevant)
         self._plans: FloatArray = np.ascontiguousarray(as_dense(problem.oriented)[:, self._arms])
         self._alive: BoolArray = np.ones(problem.n_plans, dtype=bool)
@@ -88,7 +89,7 @@ class BudgetRun(PooledRun, ABC):
 
     @abstractmethod
     def _request(self) -> IntArray:
-        """Return how often to measure each of the used arms in this phase."""
+        """Return how often to measure each of the `_arms` in this phase."""
 
     @abstractmethod
     def _narrow(self, alive: IntArray, values: FloatArray) -> None:
@@ -98,7 +99,7 @@ class BudgetRun(PooledRun, ABC):
         """Take what is left at the beginning for the budget."""
         super().allow(left)
         if self._phase == 1:
-            self._horizon = left if self._budget is None else min(left, self._budget)
+            self._budget = left if self._own_budget is None else min(left, self._own_budget)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Return the next phase; after the last one the end of the budget, which proves no plan."""
@@ -131,29 +132,32 @@ class BudgetRun(PooledRun, ABC):
 
     @property
     def _total(self) -> int:
-        """The whole budget."""
-        if self._horizon is None:
+        """The whole budget, T; refused where there is none, or one that is too small for every arm."""
+        if self._budget is None:
             raise ParameterError(
                 f"{self._name} divides a budget over its phases and was given none; give {self._name}"
                 "(budget=...), or run it with a budget",
                 field="budget",
             )
-        if self._horizon < len(self._arms):
+        if self._budget < len(self._arms):
             raise ParameterError(
                 f"{self._name} measures each of the {len(self._arms)} arms on which plans differ at least "
-                f"once, and the budget is {self._horizon}; give a larger one, or use Pick",
+                f"once, and the budget is {self._budget}; give a larger one, or use Pick",
                 field="budget",
             )
-        return self._horizon
+        return self._budget
 
-    def _more(self, harmonic: float) -> int:
-        """Return what an arm left lacks of ceil((T - d) / (harmonic (d + 1 - phase))), at least 1 in all."""
+    def _per_arm(self, harmonic: float) -> int:
+        """Return how often this phase measures each arm that is left.
+
+        By the end of phase k that is ceil((T - d) / (harmonic (d + 1 - k))) in all, and at least 1.
+        """
         d = len(self._arms)
 
-        def upto(phase: int) -> int:
+        def by_end_of(phase: int) -> int:
             return max(1, math.ceil((self._total - d) / (harmonic * (d + 1 - phase)))) if phase else 0
 
-        return upto(self._phase) - upto(self._phase - 1)
+        return by_end_of(self._phase) - by_end_of(self._phase - 1)
 
     @property
     def _means(self) -> FloatArray:
@@ -170,15 +174,15 @@ class AssigningRun(BudgetRun):
 
     def _request(self) -> IntArray:
         harmonic = sum(1.0 / i for i in range(1, len(self._arms) + 1))
-        return np.where(self._fixed, 0, self._more(harmonic)).astype(np.int64)
+        return np.where(self._fixed, 0, self._per_arm(harmonic)).astype(np.int64)
 
     def _narrow(self, alive: IntArray, values: FloatArray) -> None:
-        """Fix the arm whose change would cost most."""
-        lead = int(np.argmax(values))
-        apart = np.abs(self._plans[alive] - self._plans[alive[lead]])  # (n_alive, n_used)
-        differs = apart > _ROUNDING * np.abs(self._plans).max()
-        best_other = np.where(differs, values[:, None], -np.inf).max(axis=0)
-        arm = int(np.argmax(np.where(self._fixed, -np.inf, values[lead] - best_other)))
+        """Fix the arm whose change would cost most, at the leader's amount."""
+        leader = int(np.argmax(values))
+        differences = np.abs(self._plans[alive] - self._plans[alive[leader]])  # (n_alive, n_arms)
+        differs = differences > _ROUNDING * np.abs(self._plans).max()
+        best_other = np.where(differs, values[:, None], -np.inf).max(axis=0)  # with another amount of the arm
+        arm = int(np.argmax(np.where(self._fixed, -np.inf, values[leader] - best_other)))
         self._fixed[arm] = True
         self._alive[alive[differs[:, arm]]] = False
 
@@ -207,16 +211,18 @@ class RejectingRun(BudgetRun):
     def __init__(self, problem: Problem, policy: SuccessiveRejects) -> None:
         super().__init__(problem, policy)
         self.n_phases = len(self._alive) - 1
-        self._arm_of = np.searchsorted(self._arms, single_arms(problem, policy.name).place)  # of each plan
+        self._arm_of = np.searchsorted(self._arms, single_arms(problem, policy.name).numbers)  # of each plan
 
     def _request(self) -> IntArray:
         counts = np.zeros(len(self._arms), dtype=np.int64)
         harmonic = 0.5 + sum(1.0 / i for i in range(2, len(self._alive) + 1))
-        counts[self._arm_of[self._alive]] = self._more(harmonic)
+        counts[self._arm_of[self._alive]] = self._per_arm(harmonic)
         return counts
 
     def _narrow(self, alive: IntArray, values: FloatArray) -> None:
-        self._alive[alive[len(alive) - 1 - int(np.argmin(values[::-1]))]] = False
+        """Dismiss the worst arm, the last of those that tie."""
+        worst = len(alive) - 1 - int(np.argmin(values[::-1]))
+        self._alive[alive[worst]] = False
 
 
 @dataclass(frozen=True)
@@ -238,13 +244,14 @@ class HalvingRun(BudgetRun):
 
     def _request(self) -> IntArray:
         """Return equal counts at first, then the shares of the least known pair."""
-        n_arms = len(self._arms)
-        each = max(1, math.floor(self._total * self._beta / n_arms))
+        d = len(self._arms)
+        each = max(1, math.floor(self._total * self._beta / d))
         if self._phase == 1:
-            return np.full(n_arms, each, dtype=np.int64)
-        rest, reserve = self._total - each * n_arms, n_arms * self._halvings
-        most = rest - reserve if rest > reserve else rest
-        m = 2.0 ** (self._phase - 2) * most / (2.0**self._halvings - 1)
+            return np.full(d, each, dtype=np.int64)
+        rest = self._total - each * d  # T'
+        for_rounding = d * self._halvings  # rounding up adds at most d in each halving
+        to_divide = rest - for_rounding if rest > for_rounding else rest
+        m = 2.0 ** (self._phase - 2) * to_divide / (2.0**self._halvings - 1)
         scaled = self._plans[self._alive] * np.sqrt(self._variance[self._arms])
         counts = np.ceil(m * least_known(scaled, self.evidence.counts[self._arms], m)).astype(np.int64)
         left = max(self._total - self.evidence.n_measurements, 0)
@@ -278,6 +285,8 @@ class MinimaxCombSAR(BudgetPolicy, run=HalvingRun):
 def least_known(plans: FloatArray, counts: IntArray, m: float) -> FloatArray:
     """Return the shares |y| / sum |y| of the pair whose gap would have the largest variance after m more.
 
+    `plans` are in units in which every arm has noise of scale 1, `counts` how often each arm was measured.
+
     >>> least_known(np.array([[3.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), np.array([4, 4]), 8.0).tolist()
     [0.75, 0.25]
     """
@@ -301,16 +310,16 @@ class OCBARun(PooledRun):
         self._first = policy.first
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
-        """Return one more of every arm at first, then the next block; it never stops by itself."""
+        """Return one more of every arm at first, then the next batch; it never stops by itself."""
         counts, sums = self._seen()
         if counts.min() < self._first:
             return Measure(self._candidates.counts((counts == counts.min()).astype(np.int64)))
         n = self._block_size()
         target = allocation(sums / counts, self._candidates.scale) * (counts.sum() + n)
-        block = np.zeros(len(counts), dtype=np.int64)
+        batch = np.zeros(len(counts), dtype=np.int64)
         for _ in range(n):
-            block[np.argmax(target - counts - block)] += 1
-        return Measure(self._candidates.counts(block))
+            batch[np.argmax(target - counts - batch)] += 1
+        return Measure(self._candidates.counts(batch))
 
     def standing(self) -> Standing:
         """Return the arm that looks best, the next one, and their gap."""
@@ -341,9 +350,9 @@ def allocation(means: FloatArray, scale: FloatArray) -> FloatArray:
     >>> allocation(np.array([2.0, 1.0, 0.0]), np.ones(3)).round(3).tolist()
     [0.452, 0.438, 0.11]
     """
-    lead = int(np.argmax(means))
-    gap = np.maximum(means[lead] - means, SMALLEST_GAP * (scale + scale[lead]))
-    share = (scale / gap) ** 2
-    share[lead] = 0.0
-    share[lead] = scale[lead] * np.sqrt(((share / scale) ** 2).sum())
-    return np.asarray(share / share.sum())
+    best = int(np.argmax(means))
+    gap = np.maximum(means[best] - means, SMALLEST_GAP * (scale + scale[best]))
+    n = (scale / gap) ** 2  # N_i, up to a factor
+    n[best] = 0.0
+    n[best] = scale[best] * np.sqrt(((n / scale) ** 2).sum())  # over the others
+    return np.asarray(n / n.sum())

@@ -43,8 +43,8 @@ class BoundsRun(CandidatesRun):
 
     def __init__(self, candidates: Candidates, policy: SoundPolicy, plans: FloatArray | None = None) -> None:
         super().__init__(candidates)
-        self._delta, self._epsilon = policy.delta, getattr(policy, "epsilon", 0.0)
-        self._plans = np.eye(candidates.n_ways) if plans is None else plans  # (n_plans, n_ways)
+        self._delta, self._epsilon = policy.delta, policy.epsilon
+        self._plans = np.eye(len(candidates)) if plans is None else plans  # (n_plans, n_candidates)
 
     @abstractmethod
     def _bounds(self) -> tuple[int, int, float]:
@@ -61,7 +61,7 @@ class BoundsRun(CandidatesRun):
         return Standing(leader, rival, gap, gap + overlap)
 
     def _radii(self, factor: float, t: float, power: int) -> FloatArray:
-        """Return R sqrt(2 log(factor d t^power / delta) / n)."""
+        """Return rad of each candidate, R sqrt(2 log_term / n), log_term = log(factor d t^power / delta)."""
         log_term = math.log(factor * len(self._counts) * t**power / self._delta)
         return np.asarray(self._scale * np.sqrt(2.0 * log_term / self._counts))
 
@@ -72,15 +72,16 @@ class LUCBRun(BoundsRun):
     def __init__(self, problem: Problem, policy: WithinPolicy) -> None:
         super().__init__(single_arms(problem, policy.name), policy)
 
-    def _choose(self) -> IntArray:
+    def _choose(self, rng: np.random.Generator) -> IntArray:
         return self._once(*self._bounds()[:2])
 
     def _bounds(self) -> tuple[int, int, float]:
-        lead, beta = self._lead, self._radii(1.25, float(self._counts.sum()), 4)
-        upper = self._means + beta
-        upper[lead] = -np.inf
+        leader = self._best
+        rad = self._radii(1.25, float(self._counts.sum()), 4)
+        upper = self._means + rad
+        upper[leader] = -np.inf
         rival = int(np.argmax(upper))
-        return lead, rival, float(upper[rival] - self._means[lead] + beta[lead])
+        return leader, rival, float(upper[rival] - self._means[leader] + rad[leader])
 
 
 @dataclass(frozen=True)
@@ -91,18 +92,19 @@ class LUCB(WithinPolicy, run=LUCBRun):
 class UGapERun(LUCBRun):
     """A run of UGapE."""
 
-    def _choose(self) -> IntArray:
+    def _choose(self, rng: np.random.Generator) -> IntArray:
         leader, rival, _ = self._bounds()
         widths = self._scale / np.sqrt(self._counts)
         return self._once(leader if widths[leader] > widths[rival] else rival)
 
     def _bounds(self) -> tuple[int, int, float]:
-        """Return J, u and B_J."""
-        means, beta = self._means, self._radii(4.0, float(self._counts.sum()), 3)
-        upper = means + beta
+        """Return J, the other arm of largest U, and B_J."""
+        rad = self._radii(4.0, float(self._counts.sum()), 3)
+        upper = self._means + rad
         first, second = np.argsort(-upper, kind="stable")[:2]
-        rivals = np.where(np.arange(len(means)) == first, second, first)  # the best upper bound of the others
-        costs = upper[rivals] - (means - beta)
+        # of each arm the other one with the largest upper bound: the first, or of the first the second
+        rivals = np.where(np.arange(len(upper)) == first, second, first)
+        costs = upper[rivals] - (self._means - rad)  # B_k
         leader = int(np.argmin(costs))
         return leader, int(rivals[leader]), float(costs[leader])
 
@@ -117,9 +119,9 @@ class GenLUCBRun(BoundsRun):
 
     def __init__(self, problem: Problem, policy: GenLUCB) -> None:
         arms = relevant_arms(problem)
-        super().__init__(arms, policy, np.ascontiguousarray(as_dense(problem.oriented)[:, arms.place]))
+        super().__init__(arms, policy, np.ascontiguousarray(as_dense(problem.oriented)[:, arms.numbers]))
 
-    def _choose(self) -> IntArray:
+    def _choose(self, rng: np.random.Generator) -> IntArray:
         best, other, _ = self._bounds()
         united = (self._plans[best] != 0) | (self._plans[other] != 0)
         return self._once(int(np.argmax(np.where(united, self._rad(), -np.inf))))
@@ -129,7 +131,8 @@ class GenLUCBRun(BoundsRun):
 
     def _bounds(self) -> tuple[int, int, float]:
         """Return M, M', and how far the best of the other is above the worst of the one."""
-        values, width = self._plans @ self._means, np.abs(self._plans) @ self._rad()
+        values = self._plans @ self._means
+        width = np.abs(self._plans) @ self._rad()  # of a plan: the radii of its arms together
         best = int(np.argmax(values - width))
         upper = values + width
         upper[best] = -np.inf

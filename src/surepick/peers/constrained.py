@@ -45,8 +45,13 @@ from surepick.core.run import Answer, Standing
 from surepick.design.allocation import optimal_allocation
 from surepick.errors import ParameterError
 from surepick.peers.linear import PROVED, AdaHedge, LinearPolicy, optimistic_gains
-from surepick.peers.sequential import CandidatesRun, relevant_arms
-from surepick.policies.gap import radius as radii
+from surepick.peers.sequential import (
+    CandidatesRun,
+    d_tracking,
+    heuristic_level,
+    mixture_lam,
+    relevant_arms,
+)
 
 GROWTH = 1.02  # of the measurements, before CTnS finds its shares anew
 _LEAST_GAP = 1e-9  # of the largest: an edge that ties counts as this
@@ -72,8 +77,9 @@ class EdgesRun(CandidatesRun):
             )
         arms = relevant_arms(problem)
         super().__init__(arms)
-        self._problem, self._policy, self._variance = problem, policy, self._scale**2
-        self._arms = arms.place
+        self._problem, self._policy = problem, policy
+        self._variance = self._scale**2
+        self._arms = arms.numbers
         self._basis: IntArray = np.zeros(0, dtype=np.int64)  # of the leader, as in `StandardForm`
         self._edges: FloatArray = np.zeros((0, len(self._arms)))  # larger is better
         self._vertex: tuple[float, ...] = ()
@@ -92,16 +98,13 @@ class EdgesRun(CandidatesRun):
 
     def _gaps_and_radii(self) -> tuple[Answer, FloatArray, FloatArray]:
         """Return the leader, by how much each of its edges loses, and the radius of that."""
-        n = self._counts
-        total = float(self._counts.sum())
-        log_delta = math.log(self._policy.delta)
+        n, delta = self._counts, self._policy.delta
         if self._policy.radius == PROVED:
-            index = radii.lam_index(total / len(n))
-            lam = radii.lam_value(index)
-            level = 0.5 * float(np.log1p(n / lam).sum()) - radii.lam_log_weight(index) - log_delta
+            lam, log_weight = mixture_lam(n)
+            level = 0.5 * float(np.log1p(n / lam).sum()) - log_weight - math.log(delta)
             inflation = (n + lam) / n**2.0
         else:
-            level = math.log(1.0 + math.log(total)) - log_delta
+            level = heuristic_level(float(n.sum()), delta)
             inflation = 1.0 / n
         variances = self._edges**2 @ (self._variance * inflation)
         return self._vertex, -(self._edges @ self._means), np.sqrt(2.0 * level * variances)
@@ -119,19 +122,16 @@ class CTnSRun(EdgesRun):
         self._shares: FloatArray = np.zeros(len(self._arms))
         self._found_at = 0
 
-    def _choose(self) -> IntArray:
-        """Measure the arm that is furthest behind its share, unless one has far too few."""
-        total = float(self._counts.sum())
-        if self._counts.min() < math.sqrt(total) - len(self._counts) / 2:
-            return self._once(int(np.argmin(self._counts)))
-        return self._once(int(np.argmax(total * self._shares - self._counts)))
+    def _choose(self, rng: np.random.Generator) -> IntArray:
+        """Measure by D-tracking of w."""
+        return self._once(d_tracking(self._counts, self._shares))
 
     def _judge(self) -> Answer | None:
         """Judge, and find the shares anew where they are out of date."""
-        lead = self._basis
+        before = self._basis
         answer = super()._judge()
         total = int(self._counts.sum())
-        if not np.array_equal(lead, self._basis) or total >= GROWTH * self._found_at:
+        if not np.array_equal(before, self._basis) or total >= GROWTH * self._found_at:
             gaps = -(self._edges @ self._means)
             gaps = np.maximum(gaps, _LEAST_GAP * float(np.abs(gaps).max()) or 1.0)
             squares = self._edges**2 * self._variance / (gaps**2)[:, None]
@@ -152,14 +152,12 @@ class CGERun(EdgesRun):
         self._learner = AdaHedge(np.zeros(len(self._arms)))
         self._played = np.ones(len(self._arms))  # the first round measured every arm
 
-    def _choose(self) -> IntArray:
-        """Measure the arm whose count is furthest behind the sum of the allocations played."""
-        return self._once(int(np.argmax(self._played + self._learner.shares - self._counts)))
-
-    def _advance(self) -> None:
+    def _choose(self, rng: np.random.Generator) -> IntArray:
+        """Play a round of the game; measure the arm furthest behind the sum of the allocations played."""
         shares = self._learner.shares
-        self._learner = self._learner.gain(self._optimistic_gains(shares))
         self._played = self._played + shares
+        self._learner = self._learner.gain(self._optimistic_gains(shares))
+        return self._once(int(np.argmax(self._played - self._counts)))
 
     def _optimistic_gains(self, shares: FloatArray) -> FloatArray:
         """Return upper bounds of each arm's information against the closest alternative."""

@@ -29,7 +29,7 @@ from surepick.core.probes import refuse_unknown
 from surepick.core.problem import Problem
 from surepick.core.run import Standing
 from surepick.peers.linear import arm_readings, probe_readings
-from surepick.peers.sequential import SequentialRun
+from surepick.peers.sequential import SequentialRun, among
 from surepick.policies.sound import WithinPolicy, check_setting
 
 _LEAST_SHARE = 1e-9  # of the ratio rule: a smaller one is none
@@ -52,7 +52,8 @@ class RidgeRun(SequentialRun):
             self._norm_bound /= float(scale.min())
             self._readings = arm_readings(problem, np.eye(len(arms)), plans[:, arms] * scale[arms])
         super().__init__(self._readings, self._readings.plans.shape[1])
-        self._policy, self._now = policy, Standing()
+        self._policy = policy
+        self._now = Standing()  # by the last judgement
         self._ratios: dict[tuple[int, int], FloatArray] = {}
 
     def _judge(self) -> int | None:
@@ -61,51 +62,45 @@ class RidgeRun(SequentialRun):
         matrix = np.eye(plans.shape[1]) + self._readings.information(self._counts.astype(float))
         inverse = np.linalg.inv(matrix)
         values = plans @ (inverse @ self._sums)
-        lead = int(np.argmax(values))
-        contrasts = plans[lead] - plans
+        leader = int(np.argmax(values))
+        contrasts = plans[leader] - plans
         length = np.sqrt(np.maximum(np.einsum("kd,kd->k", contrasts @ inverse, contrasts), 0.0))
         log_volume = float(np.linalg.slogdet(matrix)[1])
         width = math.sqrt(2 * math.log(len(values) ** 2 / policy.delta) + log_volume) + self._norm_bound
-        above = width * length - (values[lead] - values)
-        above[lead] = np.inf
-        remaining = tuple(np.flatnonzero(above > policy.epsilon).tolist())
-        above[lead] = -np.inf
-        rival = int(np.argmax(above))
-        self._now = Standing(
-            leader=lead,
-            rival=rival,
-            gap=float(values[lead] - values[rival]),
-            radius=float(width * length[rival]),
-            remaining=remaining,
-            good=remaining if len(remaining) == 1 else (),
-        )
-        return lead if len(remaining) == 1 else None
+        ahead = width * length - (values[leader] - values)  # by how much each plan may be ahead
+        ahead[leader] = -np.inf
+        rival = int(np.argmax(ahead))
+        gap = float(values[leader] - values[rival])
+        remaining = np.append(np.flatnonzero(ahead > policy.epsilon), leader)
+        self._now = among(Standing(leader, rival, gap, float(width * length[rival])), remaining)
+        return leader if len(remaining) == 1 else None
 
     def _compare(self) -> Standing:
         return self._now
 
-    def _choose(self) -> IntArray:
+    def _choose(self, rng: np.random.Generator) -> IntArray:
         """Use the arm that takes most off the variance; of probes the one furthest behind its share."""
-        lead, rival = self._now.leader, self._now.rival
-        assert isinstance(lead, int)
+        leader, rival = self._now.leader, self._now.rival
+        assert isinstance(leader, int)
         assert isinstance(rival, int)
-        contrast = self._readings.plans[lead] - self._readings.plans[rival]
+        contrast = self._readings.plans[leader] - self._readings.plans[rival]
         if self._costs is not None:
             gains = contrast**2 / ((self._counts + 1.0) * (self._counts + 2.0) * self._costs)
             return self._once(int(np.argmax(gains)))
-        if (lead, rival) not in self._ratios:
-            self._ratios[lead, rival] = self._ratio(contrast)
-        ratio = self._ratios[lead, rival]
-        behind = np.where(ratio > _LEAST_SHARE, self._counts / np.maximum(ratio, _LEAST_SHARE), np.inf)
-        return self._once(int(np.argmin(behind)))
+        if (leader, rival) not in self._ratios:
+            self._ratios[leader, rival] = self._ratio(contrast)
+        ratio = self._ratios[leader, rival]
+        progress = np.where(ratio > _LEAST_SHARE, self._counts / np.maximum(ratio, _LEAST_SHARE), np.inf)
+        return self._once(int(np.argmin(progress)))
 
     def _ratio(self, contrast: FloatArray) -> FloatArray:
         """Return the shares of the probes in the least sum of |w| with X'w = y."""
         from scipy.optimize import linprog
 
         rows, n = self._readings.rows, len(self._readings.rows)
+        # w = u - v with u, v >= 0, of which the program takes the least sum
         found: Any = linprog(np.ones(2 * n), A_eq=np.hstack([rows.T, -rows.T]), b_eq=contrast)
-        weights = self._readings.of_ways(np.abs(found.x[:n] - found.x[n:]))
+        weights = self._readings.per_option(np.abs(found.x[:n] - found.x[n:]))
         return np.asarray(weights / weights.sum())
 
 

@@ -8,27 +8,28 @@ when y.means > radius(y) for every other plan:
 | `heuristic` | 2 y'M^-1 y log((1 + log t)/delta) | none: what published experiments stop by |
 | `normal-mixture` | 2 y'M^-1 (M + l M_1) M^-1 y (log(1/(p delta)) + log det(I + M_1^-1 M / l)/2) | proved |
 
-M_1 is one use of every way, with which all runs begin, so that it is known before anything is seen; l = 4^i
-has the share p = 1/((i+1)(i+2)) of delta. Proof of the second: with s = sum of x times its noise, exp(u.s -
-u'Mu/2) is a supermartingale for every u, and so is its average over u ~ N(0, (l M_1)^-1), which is det(I +
-M_1^-1 M / l)^(-1/2) exp(s'(M + l M_1)^-1 s / 2); by Ville's inequality it stays below 1/(p delta) at all
-times except with probability p delta. Errors are y.M^-1 s, at most |s| in (M + l M_1)^-1 times |M^-1 y| in
-M + l M_1, for all y at once. On single arms it is the radius `normal-mixture-joint` of the gap policies.
+M_1 is one use of every option, with which all runs begin, so that it is known before anything is seen; l =
+4^i has the share p = 1/((i+1)(i+2)) of delta. Proof of the second: with s = sum of x times its noise,
+exp(u.s - u'Mu/2) is a supermartingale for every u, and so is its average over u ~ N(0, (l M_1)^-1), which is
+det(I + M_1^-1 M / l)^(-1/2) exp(s'(M + l M_1)^-1 s / 2); by Ville's inequality it stays below 1/(p delta) at
+all times except with probability p delta. Errors are y.M^-1 s, at most |s| in (M + l M_1)^-1 times |M^-1 y|
+in M + l M_1, for all y at once. On single arms it is the radius `normal-mixture-joint` of the gap policies.
 
 Assumption of both methods: independent sub-Gaussian readings, of one use independent or of known covariance.
 Proof status: that of the radius, which holds for any rule of choosing. Both papers show that measurements
-come to the limit as delta goes to 0. Deviations of both: estimates have no ridge, since every way is used
-once first; constants are those of the authors' programs; costs are not used. With n ways and t uses so far:
+come to the limit as delta goes to 0. Deviations of both: estimates have no ridge, since every option
+(probe, or arm on which plans differ) is used once first; constants are those of the authors' programs; costs
+are not used. With n options and t uses so far:
 
 **LinGame**: Degenne, Menard, Shang & Valko (2020), Gamification of Pure Exploration for Linear Bandits, with
 a learner for each answer. A round costs two small linear systems and a pass over plans and readings.
 
     1. lead = the best plan by the means; w = the shares that the AdaHedge learner of this lead plays;
     2. the other player answers with the closest world, seen by w, in which another plan overtakes the leader;
-    3. the learner gains, for each way o, the sum over its readings of
+    3. the learner gains, for each option o, the sum over its readings of
            min(log t, (|x.(means - world)| + sqrt(2 log t x'M^-1 x))^2 / 2),
-       an upper bound on what a use of o tells against that world;
-    4. use the way furthest behind the sum of all w so far.
+       an upper bound on the information of a use of o against that world;
+    4. use the option furthest behind the sum of all w so far.
 
 AdaHedge (de Rooij et al. 2014): w is proportional to exp(eta gains), eta = log(n)/D with D = .01 at first,
 which grows by what the mixture of gains exceeds the gain of the mixture.
@@ -41,7 +42,7 @@ one to two milliseconds where several plans are equally close:
     1. z = uniform shares if floor(t/n) is a square, or another plan ties with the leader; otherwise
        z = the shares with the largest min over {j: f_j(x) < min f + r} of (z - x).gradient_j;
     2. x moves to (t - 1)/t x + z/t;
-    3. use the way with the largest x_o / n_o, n_o its uses so far.
+    3. use the option with the largest x_o / n_o, n_o its uses so far.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ from surepick.core.probes import Probes, refuse_unknown
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
 from surepick.design.information import Dense, information_of
-from surepick.peers.sequential import SequentialRun, Ways
+from surepick.peers.sequential import Options, SequentialRun, heuristic_level, mixture_lam
 from surepick.policies.gap import radius as radii
 from surepick.policies.sound import SoundPolicy, check_choice
 
@@ -71,46 +72,46 @@ _TIE = float(np.finfo(float).eps)  # a gap at which a plan ties with the leader
 
 
 @dataclass(frozen=True, eq=False)
-class Readings(Ways):
-    """Rows in units in which noise is independent with scale 1; plans less their average, larger is better.
+class Readings(Options):
+    """The readings of all options, in units in which their noise is independent with scale 1.
 
-    A *way* is something that can be used: a probe, or an arm on which plans differ.
+    An option is a probe, or an arm on which plans differ. Plans are less their average, and larger is better.
     """
 
-    rows: FloatArray  # (n_readings, rank)
-    owner: IntArray  # (n_readings,) whose reading it is, among the ways
+    rows: FloatArray  # (n_readings, rank) x of each reading
+    owner: IntArray  # (n_readings,) the option that gives it
     plans: FloatArray  # (n_plans, rank)
-    reading: IntArray  # (n_readings,) where readings stand among the sums
+    reading: IntArray  # (n_readings,) its number among all sums
     whiten: Callable[[FloatArray], FloatArray]  # sums in the unit of the rows
 
     @property
-    def shown(self) -> Readings:
+    def reduced(self) -> Readings:
         """These readings and plans in the coordinates that some reading shows; plans differ in no others."""
         used = np.flatnonzero(self.rows.any(axis=0))
         return replace(self, rows=np.ascontiguousarray(self.rows[:, used]), plans=self.plans[:, used])
 
     def seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return uses of the ways, and X'y of the readings."""
-        return counts[self.place], self.pull(sums)
+        """Return uses of the options, and X'y of the readings."""
+        return counts[self.numbers], self.cross_product(sums)
 
     def information(self, uses: FloatArray) -> FloatArray:
-        """Return M, the information of these uses of the ways, or of these shares."""
+        """Return M = sum of x x', the information of these uses of the options, or of these shares."""
         return np.asarray(self.rows.T @ (uses[self.owner, None] * self.rows))
 
-    def pull(self, sums: FloatArray) -> FloatArray:
-        """Return X'y of the sums of readings."""
+    def cross_product(self, sums: FloatArray) -> FloatArray:
+        """Return X'y, (rank,), of the sums of readings."""
         return np.asarray(self.rows.T @ self.whiten(sums)[self.reading])
 
-    def of_ways(self, values: FloatArray) -> FloatArray:
-        """Return sums over the readings of each way."""
-        return np.asarray(np.bincount(self.owner, values, minlength=self.n_ways), dtype=float)
+    def per_option(self, values: FloatArray) -> FloatArray:
+        """Return values of readings added up for each option."""
+        return np.asarray(np.bincount(self.owner, values, minlength=len(self)), dtype=float)
 
 
 def readings_of(problem: Problem, policy: str) -> Readings:
     """Return what can be measured of this problem, and its plans.
 
     >>> found = readings_of(Problem([[1, 0, 2], [0, 1, 2]], noise=0.5, goal="largest"), "LinGame")
-    >>> found.rows.tolist(), found.place.tolist()
+    >>> found.rows.tolist(), found.numbers.tolist()
     ([[2.0, 0.0], [0.0, 2.0]], [0, 1])
     """
     dense = as_dense(problem.oriented)
@@ -129,8 +130,8 @@ def arm_readings(problem: Problem, rows: FloatArray, plans: FloatArray) -> Readi
     """Return the readings of the arms on which plans differ, with these rows, beside plans."""
     scale, arms = known_noise_scale(problem), np.flatnonzero(problem.relevant)
     return Readings(
-        place=arms,
-        n_places=problem.n_arms,
+        numbers=arms,
+        n_all=problem.n_arms,
         rows=rows,
         owner=np.arange(len(arms)),
         plans=plans,
@@ -142,8 +143,8 @@ def arm_readings(problem: Problem, rows: FloatArray, plans: FloatArray) -> Readi
 def probe_readings(probes: Probes, rows: FloatArray, plans: FloatArray) -> Readings:
     """Return the readings of all probes with these rows, beside plans in the same coordinates."""
     return Readings(
-        place=np.arange(len(probes)),
-        n_places=len(probes),
+        numbers=np.arange(len(probes)),
+        n_all=len(probes),
         rows=rows,
         owner=probes.owner,
         plans=plans,
@@ -173,13 +174,17 @@ class LinearPolicy(SoundPolicy):
 
 
 class LinearRun(SequentialRun):
-    """Every way once, then one use a round; `_sums` is X'y, and estimates are least squares."""
+    """Every option once, then one use a round; `_sums` is X'y, and estimates are least squares.
+
+    `_judge` sets what the choice of a round needs: M (`_matrix`), its inverse, the leader, and for each plan
+    y = leader - plan (`_contrasts`) and y.means (`_gaps`).
+    """
 
     def __init__(self, problem: Problem, policy: LinearPolicy) -> None:
         self._delta, self._proved = policy.delta, policy.radius == PROVED
-        self._readings = readings = readings_of(problem, policy.name).shown
+        self._readings = readings = readings_of(problem, policy.name).reduced
         super().__init__(readings, readings.rows.shape[1])
-        self._first = readings.information(np.ones(readings.n_ways))  # M_1
+        self._first = readings.information(np.ones(len(readings)))  # M_1
         self._log_volume = float(np.linalg.slogdet(self._first)[1])
 
     def _judge(self) -> Answer | None:
@@ -187,38 +192,39 @@ class LinearRun(SequentialRun):
         self._matrix = self._readings.information(self._counts.astype(float))
         self._inverse: FloatArray = np.asarray(np.linalg.inv(self._matrix), dtype=float)
         values = self._readings.plans @ (self._inverse @ self._sums)
-        self._lead = int(np.argmax(values))
-        self._contrasts = self._readings.plans[self._lead] - self._readings.plans  # (n_plans, rank)
-        self._gaps = values[self._lead] - values
+        self._leader = int(np.argmax(values))
+        self._contrasts = self._readings.plans[self._leader] - self._readings.plans  # (n_plans, rank)
+        self._gaps = values[self._leader] - values
         return super()._judge()
 
     def _gaps_and_radii(self) -> tuple[int, FloatArray, FloatArray]:
-        through = self._contrasts @ self._inverse
-        variance = np.einsum("kd,kd->k", through, self._contrasts)
-        total = float(self._counts.sum())
+        """Return the leader, its gaps, and the radii of the table in the module's description."""
+        solved = self._contrasts @ self._inverse  # M^-1 y, (n_plans, rank)
+        variance = np.einsum("kd,kd->k", solved, self._contrasts)  # y'M^-1 y
         if self._proved:
-            index = radii.lam_index(total / len(self._counts))
-            lam, log_share = radii.lam_value(index), radii.lam_log_weight(index)
-            variance = variance + lam * np.einsum("kd,kd->k", through @ self._first, through)
+            lam, log_share = mixture_lam(self._counts)
+            variance = variance + lam * np.einsum("kd,kd->k", solved @ self._first, solved)
+            # log det(I + M_1^-1 M / l) = log det(M_1 + M / l) - log det(M_1)
             volume = float(np.linalg.slogdet(self._first + self._matrix / lam)[1]) - self._log_volume
             level = 0.5 * volume - log_share - math.log(self._delta)
         else:
-            level = math.log(1.0 + math.log(total)) - math.log(self._delta)
+            level = heuristic_level(float(self._counts.sum()), self._delta)
         gaps = self._gaps.copy()
-        gaps[self._lead] = np.inf
-        return self._lead, gaps, np.sqrt(2.0 * level * np.maximum(variance, 0.0))
+        gaps[self._leader] = np.inf
+        return self._leader, gaps, np.sqrt(2.0 * level * np.maximum(variance, 0.0))
 
-    def _closest(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return where each plan but the leader overtakes it, for these shares of uses.
+    def _closest_worlds(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return for each rival the closest world in which it overtakes the leader, for these shares of uses.
 
-        That is gap^2 / (2 y'M^-1 y), which is how far it is, and the readings' means there less those now,
-        (n_plans - 1, n_readings).
+        - distances: (n_plans - 1,) gap^2 / (2 y'M^-1 y), M the information of the shares.
+        - moves: (n_plans - 1, n_readings) the readings' means now less those in that world. The world's means
+          are the estimates less (gap / y'M^-1 y) M^-1 y, where y.means is 0.
         """
-        others = np.delete(np.arange(len(self._gaps)), self._lead)
+        rivals = np.delete(np.arange(len(self._gaps)), self._leader)
         matrix = self._readings.information(shares + TRACE / len(shares))
-        solved = np.linalg.solve(matrix, self._contrasts[others].T)  # (rank, n)
-        lengths = np.einsum("kd,dk->k", self._contrasts[others], solved)
-        gaps = self._gaps[others]
+        solved = np.linalg.solve(matrix, self._contrasts[rivals].T)  # M^-1 y, (rank, n_plans - 1)
+        lengths = np.einsum("kd,dk->k", self._contrasts[rivals], solved)  # y'M^-1 y
+        gaps = self._gaps[rivals]
         return gaps**2 / (2.0 * lengths), (self._readings.rows @ (solved * (gaps / lengths))).T
 
 
@@ -231,6 +237,7 @@ class AdaHedge:
 
     @property
     def _rate(self) -> float:
+        """The learning rate eta = log(n) / D."""
         return math.log(max(len(self.gains), 2)) / self.mixability
 
     @property
@@ -246,45 +253,42 @@ class AdaHedge:
     def gain(self, gains: FloatArray) -> AdaHedge:
         """Return the learner after these gains."""
         shares, most = self.shares, float(gains.max())
+        # the mixture of gains, log(sum_o w_o exp(eta gain_o)) / eta, less the gain of the mixture
         mixed = most + math.log(float(shares @ np.exp(self._rate * (gains - most)))) / self._rate
         return AdaHedge(self.gains + gains, self.mixability + max(mixed - float(shares @ gains), 0.0))
 
 
-def optimistic_gains(moved: FloatArray, variance: FloatArray, counts: IntArray, log_t: float) -> FloatArray:
-    """Return upper bounds of what one measurement of each arm tells against a world.
+def optimistic_gains(moves: FloatArray, variance: FloatArray, counts: IntArray, log_t: float) -> FloatArray:
+    """Return upper bounds on the information of one measurement of each arm against a world.
 
     That is the largest (m - world_s)^2 / (2 R_s^2) over m within sqrt(2 R_s^2 log(t) / n_s) of the arm's
-    mean, and log(t) / n_s at least; `moved` is how far the world's means are from the estimates.
+    mean, and log(t) / n_s at least; `moves` is how far the world's means are from the estimates.
     """
-    known = log_t / np.maximum(counts, 1)
-    reached = (moved + np.sqrt(2.0 * variance * known)) ** 2 / (2.0 * variance)
-    return np.asarray(np.maximum(reached, known))
+    least = log_t / np.maximum(counts, 1)
+    reached = (moves + np.sqrt(2.0 * variance * least)) ** 2 / (2.0 * variance)
+    return np.asarray(np.maximum(reached, least))
 
 
 class LinGameRun(LinearRun):
-    """A run of LinGame: what the learner of each leader gained, and the shares played so far."""
+    """A run of LinGame: the learner of each leader so far, and the sum of the shares played."""
 
     def __init__(self, problem: Problem, policy: LinGame) -> None:
         super().__init__(problem, policy)
         self._learners: dict[int, AdaHedge] = {}
-        self._played: FloatArray = np.ones(len(self._counts))  # the first round, which used every way
+        self._played: FloatArray = np.ones(len(self._counts))  # the first round used every option
 
-    @property
-    def _learner(self) -> AdaHedge:
-        return self._learners.get(self._lead, AdaHedge(np.zeros(len(self._counts))))
-
-    def _choose(self) -> IntArray:
-        return self._once(int(np.argmin(self._counts - (self._played + self._learner.shares))))
-
-    def _advance(self) -> None:
-        """Pay the learner for the shares that it played: what a use of each way may tell."""
-        learner = self._learner
-        distance, moved = self._closest(learner.shares)
+    def _choose(self, rng: np.random.Generator) -> IntArray:
+        """Play a round of the game; use the option furthest behind the sum of the shares played."""
+        learner = self._learners.get(self._leader, AdaHedge(np.zeros(len(self._counts))))
+        shares = learner.shares
+        self._played = self._played + shares
+        distances, moves = self._closest_worlds(shares)
         rows, log_t = self._readings.rows, math.log(float(self._counts.sum()))
         error = np.sqrt(2.0 * log_t * np.einsum("rd,rd->r", rows @ self._inverse, rows))
-        told = 0.5 * (np.abs(moved[int(np.argmin(distance))]) + error) ** 2
-        self._played = self._played + learner.shares
-        self._learners[self._lead] = learner.gain(self._readings.of_ways(np.minimum(told, log_t)))
+        bounds = 0.5 * (np.abs(moves[int(np.argmin(distances))]) + error) ** 2  # (n_readings,)
+        gains = self._readings.per_option(np.minimum(bounds, log_t))
+        self._learners[self._leader] = learner.gain(gains)
+        return self._once(int(np.argmin(self._counts - self._played)))
 
 
 @dataclass(frozen=True)
@@ -302,31 +306,24 @@ class FWSRun(LinearRun):
         super().__init__(problem, policy)
         n = len(self._counts)
         self._shares: FloatArray = np.full(n, 1.0 / n)
-        self._moved: FloatArray | None = None  # x after this round's step, once it is known
 
-    def _choose(self) -> IntArray:
-        return self._once(int(np.argmax(self._next_shares() / self._counts)))
-
-    def _advance(self) -> None:
-        self._shares, self._moved = self._next_shares(), None
-
-    def _next_shares(self) -> FloatArray:
-        if self._moved is None:
-            t = float(self._counts.sum())
-            self._moved = (t - 1.0) / t * self._shares + self._direction(t) / t
-        return self._moved
+    def _choose(self, rng: np.random.Generator) -> IntArray:
+        """Move x by one step; use the option with the largest x_o / n_o."""
+        t = float(self._counts.sum())
+        self._shares = (t - 1.0) / t * self._shares + self._direction(t) / t
+        return self._once(int(np.argmax(self._shares / self._counts)))
 
     def _direction(self, t: float) -> FloatArray:
         """Return z of step 1 (see the module): uniform in forced rounds, else the Frank-Wolfe direction."""
         n = len(self._counts)
         root = math.isqrt(int(t) // n)
-        tied = np.delete(self._gaps, self._lead).min() <= _TIE
-        if tied or root * root == int(t) // n:
+        is_tied = np.delete(self._gaps, self._leader).min() <= _TIE
+        if is_tied or root * root == int(t) // n:
             return np.full(n, 1.0 / n)
-        distance, moved = self._closest(self._shares)
-        close = np.flatnonzero(distance < distance.min() + t**-0.9 / n)
-        # df_j/dx_o is half the squared change of way o's readings in the closest world where j leads
-        gradient = np.array([self._readings.of_ways(0.5 * moved[j] ** 2) for j in close])
+        distances, moves = self._closest_worlds(self._shares)
+        close = np.flatnonzero(distances < distances.min() + t**-0.9 / n)
+        # df_j/dx_o is half the squared change of option o's readings in the closest world where j leads
+        gradient = np.array([self._readings.per_option(0.5 * moves[j] ** 2) for j in close])
         if len(close) > 1:
             return best_of_game(gradient - (gradient @ self._shares)[:, None])
         return np.asarray(np.arange(n) == int(np.argmax(gradient[0])), dtype=float)
@@ -350,6 +347,7 @@ def best_of_game(payoff: FloatArray) -> FloatArray:
 
     n_rows, n = payoff.shape
     unit = float(np.abs(payoff).max()) or 1.0  # HiGHS has absolute tolerances
+    # the program: maximise v over z and v, with payoff @ z >= v in every row and z a probability vector
     rows = np.hstack([-payoff / unit, np.ones((n_rows, 1))])  # v - payoff z <= 0
     aim = np.append(np.zeros(n), -1.0)
     every = np.append(np.ones(n), 0.0)[None, :]

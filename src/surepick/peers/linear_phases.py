@@ -11,10 +11,10 @@ add x x' to A. Then drop every plan that some other is ahead of by its radius, w
 j^2 / (6 delta)); over K^2 pairs and all phases that is half of delta. Deviations: means are least squares of
 the phase alone, without the I that A begins with, which would pull them towards 0; a difference that the
 phase did not read drops no plan. Dropped plans do not come back, as in the program of Fiez et al., whose
-logarithm this is. Where ways are equally good the one used least is taken (there: one at random), since no
-single use helps several pairs that are known equally badly. The paper's rho is divided by t although A is
+logarithm this is. Where vectors are equally good the one used least is taken (there: one at random), since
+no single use helps several pairs that are known equally badly. The paper's rho is divided by t although A is
 not: read as printed. A phase ends after 100,000 uses. Every probe must have one reading. A use costs a pass
-over ways times pairs of plans.
+over vectors times pairs of plans.
 
 **PolyALBA**: Du, Kuroki & Chen (2021), Combinatorial Pure Exploration with Full-Bandit or Partial Linear
 Feedback, which puts a first stage before ALBA of Tao, Blanco & Zhou (2018), Best Arm Identification in Linear
@@ -58,40 +58,30 @@ _RANK = 1e-9  # of the largest eigenvalue: information below it is none
 
 
 class XYAdaptiveRun(PhasedRun):
-    """A run of XYAdaptive; `_goal` is the rho/t that the phase before came to."""
+    """A run of XYAdaptive."""
 
     def __init__(self, problem: Problem, policy: XYAdaptive) -> None:
         readings = readings_of(problem, policy.name)
-        if len(readings.rows) != readings.n_ways:
+        if len(readings.rows) != len(readings):
             raise ProblemError(
                 "XYAdaptive measures vectors, one number a use, and here some probe has several readings; "
                 "use BetGapE, LinGame or FWS, which take them"
             )
         super().__init__(readings, policy)
         d = readings.rows.shape[1]
-        self._goal = 1.0 / (d * (d + 1) + 1)
-        self._planned: tuple[IntArray, float] | None = None  # counts and rho/t of this phase, once known
+        self._precision = 1.0 / (d * (d + 1) + 1)  # the rho/t that the last designed phase comes to
 
     @property
     def _log_term(self) -> float:
         return math.log(math.pi**2 * self._n_plans**2 * self._number**2 / (3.0 * self._delta))
 
-    def _design(self, rng: np.random.Generator | None) -> IntArray:
+    def _design(self, rng: np.random.Generator) -> IntArray:
         """Return the whole phase, one greedy use after another."""
-        if self._planned is None:
-            first, second = np.triu_indices(len(self._active), 1)
-            rows, pairs = self._readings.rows, self._plans[first] - self._plans[second]
-            lengths = np.einsum("pd,pd->p", pairs, pairs)
-            self._planned = greedy(lengths, rows @ pairs.T, rows @ rows.T, ALPHA * self._goal)
-        return self._planned[0]
-
-    def absorb(self, counts: IntArray, sums: FloatArray) -> None:
-        """Take in the phase; the next one is to be as much better again."""
-        self._design(None)
-        assert self._planned is not None
-        self._goal = self._planned[1]
-        super().absorb(counts, sums)
-        self._planned = None
+        first, second = np.triu_indices(len(self._active), 1)
+        rows, pairs = self._readings.rows, self._plans[first] - self._plans[second]
+        lengths = np.einsum("pd,pd->p", pairs, pairs)
+        counts, self._precision = greedy(lengths, rows @ pairs.T, rows @ rows.T, ALPHA * self._precision)
+        return counts
 
 
 @dataclass(frozen=True)
@@ -103,65 +93,69 @@ class XYAdaptive(SoundPolicy, run=XYAdaptiveRun):
 
 def greedy(
     lengths: FloatArray,  # (n_pairs,) y'A^-1 y
-    across: FloatArray,  # (n_ways, n_pairs) x'A^-1 y
-    between: FloatArray,  # (n_ways, n_ways) x'A^-1 x
+    across: FloatArray,  # (n_vectors, n_pairs) x'A^-1 y
+    between: FloatArray,  # (n_vectors, n_vectors) x'A^-1 x
     goal: float,
 ) -> tuple[IntArray, float]:
-    """Return the uses of each way until rho/t is below the goal, and rho/t then; a phase too long ends.
+    """Return the uses of each vector until rho/t is below the goal, and rho/t then; a phase too long ends.
 
-    A use changes A^-1 by one dyad (Sherman and Morrison), and with it the three arrays.
+    A use of x changes A^-1 by one dyad (Sherman and Morrison), and with it the three arrays:
+
+        (A + x x')^-1 = A^-1 - A^-1 x x'A^-1 / (1 + x'A^-1 x).
     """
     counts = np.zeros(len(across), dtype=np.int64)
-    least = math.inf
+    rho = math.inf
     for t in range(1, _LONGEST + 1):
-        worst = (lengths - across**2 / (1.0 + np.diag(between))[:, None]).max(axis=1)  # after a use of each
-        least = float(worst.min())
-        best = int(np.argmin(np.where(worst <= least * (1.0 + _TIE), counts, _LONGEST)))
+        # the largest y'A^-1 y of all pairs after one more use of each vector
+        worst = (lengths - across**2 / (1.0 + np.diag(between))[:, None]).max(axis=1)
+        rho = float(worst.min())
+        best = int(np.argmin(np.where(worst <= rho * (1.0 + _TIE), counts, _LONGEST)))
         counts[best] += 1
-        if least < goal * t:
-            return counts, least / t
-        step = between[:, best] / (1.0 + between[best, best])
-        lengths = lengths - across[best] ** 2 / (1.0 + between[best, best])
+        if rho < goal * t:
+            return counts, rho / t
+        divisor = 1.0 + between[best, best]
+        lengths = lengths - across[best] ** 2 / divisor
+        step = between[:, best] / divisor
         between = between - np.outer(step, between[best])
         across = across - np.outer(step, across[best])
-    return counts, least / _LONGEST
+    return counts, rho / _LONGEST
 
 
 class PolyALBARun(PhasedRun):
-    """A run of PolyALBA; `_way` is what measures each plan."""
+    """A run of PolyALBA; `_option` is what measures each plan."""
 
     def __init__(self, problem: Problem, policy: PolyALBA) -> None:
         readings = readings_of(problem, policy.name)
         super().__init__(readings, policy)
         if problem.probes is None:  # single arms, less what is common to all
             mine = single_arms(problem, policy.name)
-            self._vectors = np.asarray(mine.factor[:, None] * (mine.place[:, None] == readings.place))
+            self._vectors = np.asarray(mine.factor[:, None] * (mine.numbers[:, None] == readings.numbers))
         else:
             self._vectors = np.asarray(information_of(problem.probes).coordinates(as_dense(problem.oriented)))
-        self._way = _ways(readings, self._vectors)
+        self._option = _own_options(readings, self._vectors)
         self._dimension = int(np.linalg.matrix_rank(self._vectors))
 
     @property
     def _log_term(self) -> float:
-        return math.log(math.pi**2 * len(self._way) * self._number**2 / (3.0 * self._delta))
+        return math.log(math.pi**2 * len(self._option) * self._number**2 / (3.0 * self._delta))
 
-    def _design(self, rng: np.random.Generator | None) -> IntArray:
+    def _design(self, rng: np.random.Generator) -> IntArray:
         """Return the G-optimal design of the plans left, not less their average, rounded up to N uses."""
-        ways, vectors = self._way[self._active], self._vectors[self._active]
-        rows = self._readings.rows[ways]
+        options, vectors = self._option[self._active], self._vectors[self._active]
+        rows = self._readings.rows[options]
         shares = g_optimal(rows)
         inverse = np.linalg.pinv(rows.T @ (shares[:, None] * rows), rcond=_RANK, hermitian=True)
         largest = float(np.einsum("kd,de,ke->k", vectors, inverse, vectors).max())
         n = math.ceil(8.0 * largest * self._log_term * 4.0**self._number)
-        counts = np.zeros(self._readings.n_ways, dtype=np.int64)
-        np.add.at(counts, ways, np.ceil(n * shares).astype(np.int64))
+        counts = np.zeros(len(self._readings), dtype=np.int64)
+        np.add.at(counts, options, np.ceil(n * shares).astype(np.int64))
         return counts
 
     def _survivors(self, values: FloatArray, matrix: FloatArray, inverse: FloatArray) -> BoolArray:
         """Return the plans within the resolution of the best; in the first stage all while they are many."""
         near = np.asarray(values.max() - values <= 2.0**-self._number)
-        first_stage = len(near) > self._dimension
-        return np.ones(len(near), dtype=bool) if first_stage and near.sum() > self._dimension else near
+        stays_first = len(near) > self._dimension and near.sum() > self._dimension
+        return np.ones(len(near), dtype=bool) if stays_first else near
 
 
 @dataclass(frozen=True)
@@ -193,12 +187,12 @@ def g_optimal(rows: FloatArray) -> FloatArray:
     return np.asarray(shares / shares.sum())
 
 
-def _ways(readings: Readings, vectors: FloatArray) -> IntArray:
-    """Return for each plan a way whose one reading is the plan's value, or a multiple of it."""
-    alone = np.bincount(readings.owner, minlength=readings.n_ways)[readings.owner] == 1
+def _own_options(readings: Readings, vectors: FloatArray) -> IntArray:
+    """Return for each plan an option whose one reading is the plan's value, or a multiple of it."""
+    is_alone = np.bincount(readings.owner, minlength=len(readings))[readings.owner] == 1
     rows = readings.rows / np.maximum(np.linalg.norm(readings.rows, axis=1), 1e-300)[:, None]
     plans = vectors / np.maximum(np.linalg.norm(vectors, axis=1), 1e-300)[:, None]
-    cosines = np.abs(plans @ rows.T) * alone
+    cosines = np.abs(plans @ rows.T) * is_alone  # (n_plans, n_readings)
     if (cosines.max(axis=1) < 1.0 - _PARALLEL).any():
         raise ProblemError(
             "PolyALBA measures whole plans, one number a use, and here some plan cannot be measured by "

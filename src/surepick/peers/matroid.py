@@ -30,7 +30,7 @@ real plans need not be one. Costs are not used. A round costs a pass over all pl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -41,10 +41,10 @@ from surepick.core.problem import Problem
 from surepick.core.run import Measure, Run, Standing, Stop
 from surepick.design.counts import refuse_too_many
 from surepick.errors import ProblemError
-from surepick.peers.sequential import best_two
+from surepick.peers.sequential import among, best_two
 from surepick.policies.sound import SoundPolicy
 
-_BLOCK = 4096  # sets whose exchanges are looked at together
+_CHUNK = 4096  # sets whose exchanges are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +102,8 @@ def matroid_of(problem: Problem, policy: str) -> Matroid:
     sets, group = np.unique(reduced, axis=0, return_inverse=True)  # bases less one arm
     fits = np.zeros(sets.shape)
     fits[np.ravel(group), arm] = 1.0  # the arms that complete each of them
-    for start in range(0, len(sets), _BLOCK):
-        stuck = np.argwhere(fits[start : start + _BLOCK] @ bases.T == 0)
+    for start in range(0, len(sets), _CHUNK):
+        stuck = np.argwhere(fits[start : start + _CHUNK] @ bases.T == 0)
         if len(stuck):
             first = int(owner[np.flatnonzero(np.ravel(group) == start + stuck[0, 0])[0]])
             refuse(first, int(stuck[0, 1]), "an arm of the first can be exchanged for none")
@@ -176,8 +176,8 @@ class MatroidRun(Run):
         if n_opt > n_bad:
             self._select(means, eps)
         elif self._basis is None:
-            lead = self._stand(means)
-            self._basis = (self._matroid.bases[lead] > 0) & self._left
+            leader = self._stand(means)
+            self._basis = (self._matroid.bases[leader] > 0) & self._left
         else:
             self._eliminate(means, eps, self._basis)
         if self._basis is None:
@@ -220,8 +220,7 @@ class MatroidRun(Run):
 
     def standing(self) -> Standing:
         """Return the best basis by the last sampling, the next one, and the bases that are left."""
-        left = tuple(self._matroid.within(self._accepted, self._left).tolist())
-        return replace(self._standing, remaining=left, good=left if len(left) == 1 else ())
+        return among(self._standing, self._matroid.within(self._accepted, self._left))
 
 
 @dataclass(frozen=True)

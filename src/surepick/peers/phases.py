@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -59,14 +59,14 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided
 from surepick.core.guarantee import GAUSSIAN
 from surepick.core.probes import refuse_probes
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Run, Standing, Stop
+from surepick.core.run import Measure, Standing, Stop
 from surepick.design.allocation import pair_allocation, width_allocation
 from surepick.design.counts import refuse_too_many, round_allocation
 from surepick.design.information import information_of
 from surepick.design.minimax import minimax
 from surepick.errors import ParameterError
 from surepick.peers.linear import Readings, readings_of
-from surepick.peers.sequential import best_two
+from surepick.peers.sequential import RoundRun, among, best_two
 from surepick.policies.sound import SoundPolicy, check_choice, check_setting
 
 _RANK = 1e-9  # of the largest eigenvalue: information below it is none
@@ -77,20 +77,20 @@ _MOST_PAIRS = 4000  # that a design over probes looks at; beyond, plans and thei
 _SUPPORT = 1e-5  # least share of a vector in the design
 
 
-class PhasedRun(Run):
+class PhasedRun(RoundRun):
     """A run in phases. Plans are in lexicographic order, so that no decision depends on their listing."""
 
     def __init__(self, readings: Readings, policy: SoundPolicy) -> None:
         self._readings = readings
         self._delta = policy.delta
         self._n_plans = len(readings.plans)  # all of them: the K of the papers
-        self._active: IntArray = np.lexsort(readings.plans.T[::-1])
-        self._number = 1
+        self._active: IntArray = np.lexsort(readings.plans.T[::-1])  # plans left, by number
+        self._number = 1  # of the phase
         self._standing = Standing()
 
     @abstractmethod
-    def _design(self, rng: np.random.Generator | None) -> IntArray:
-        """Return how often to use each way in this phase; nothing changes by it."""
+    def _design(self, rng: np.random.Generator) -> IntArray:
+        """Return how often to use each option in this phase; called once a phase."""
 
     @property
     @abstractmethod
@@ -99,7 +99,7 @@ class PhasedRun(Run):
 
     @property
     def _plans(self) -> FloatArray:
-        """The plans left."""
+        """The plans left, (n_left, rank)."""
         return self._readings.plans[self._active]
 
     @property
@@ -107,7 +107,7 @@ class PhasedRun(Run):
         """The plans left, on single arms in units of their noise scales."""
         return np.asarray(self._plans / np.diag(self._readings.rows))
 
-    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+    def _decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Return all counts of the next phase at once, or the only plan left."""
         if len(self._active) == 1:
             return Stop(int(self._active[0]))
@@ -115,30 +115,36 @@ class PhasedRun(Run):
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Estimate from a whole phase, and drop plans by it."""
-        matrix = self._readings.information(counts[self._readings.place].astype(float))
+        super().absorb(counts, sums)
+        matrix = self._readings.information(counts[self._readings.numbers].astype(float))
         inverse = _inverse(matrix)
-        values = self._plans @ (inverse @ self._readings.pull(sums))
+        values = self._plans @ (inverse @ self._readings.cross_product(sums))
         self._standing = best_two(values, self._active)
         self._active = self._active[self._survivors(values, matrix, inverse)]
         self._number += 1
 
     def _survivors(self, values: FloatArray, matrix: FloatArray, inverse: FloatArray) -> BoolArray:
-        """Return which plans stay: here those that no other is ahead of by its radius."""
+        """Return which plans stay: here those that no other is ahead of by its radius.
+
+        - values: (n_left,) estimates of the plans left.
+        - matrix, inverse: (rank, rank) the information M of the phase, and its pseudo-inverse.
+        """
         plans = self._plans
-        through, unread = plans @ inverse, plans - plans @ inverse @ matrix
-        norms = np.einsum("kd,kd->k", through, plans)
-        variances = np.maximum(norms[:, None] + norms - 2 * through @ plans.T, 0)
+        solved = plans @ inverse
+        unread = plans - solved @ matrix  # the part of each plan that the phase did not read
+        norms = np.einsum("kd,kd->k", solved, plans)
+        # variances of all gaps at once: (a - b)'M^+ (a - b) = a'M^+ a + b'M^+ b - 2 a'M^+ b
+        variances = np.maximum(norms[:, None] + norms - 2 * solved @ plans.T, 0)
         for k in range(len(plans)):
             hidden = np.linalg.norm(unread - unread[k], axis=1) > _HIDDEN * np.abs(plans).max()
             variances[k, hidden] = np.inf
-        ahead = values[:, None] - values  # row over column
+        ahead = values[:, None] - values  # of the row's plan over the column's
         dropped = (ahead >= np.sqrt(2 * variances * self._log_term)) & (ahead > 0)
         return np.asarray(~dropped.any(axis=0))
 
     def standing(self) -> Standing:
         """Return the leader and rival of the last phase, and the plans left, which hold the best one."""
-        left = tuple(sorted(self._active.tolist()))
-        return replace(self._standing, remaining=left, good=left if len(left) == 1 else ())
+        return among(self._standing, self._active)
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
@@ -183,7 +189,7 @@ class RAGERun(PhasedRun):
         floor = AUTHORS_FLOOR * n_support if self._as_authors else (n_arms * (n_arms + 1) / 2 + 1) / eps
         return max(math.ceil(8 * finest**2 * (1 + eps) * rho * self._log_term), math.ceil(floor))
 
-    def _design(self, rng: np.random.Generator | None) -> IntArray:
+    def _design(self, rng: np.random.Generator) -> IntArray:
         """Return the phase's optimal design, rounded to N measurements; on probes rounded up."""
         if self._information is None:
             found = pair_allocation(self._scaled_plans)
@@ -192,9 +198,9 @@ class RAGERun(PhasedRun):
         plans = self._plans
         first, second = np.triu_indices(len(plans), 1)
         targets, factor = plans[first] - plans[second], 1.0
-        if len(first) > _MOST_PAIRS:
-            targets, factor = plans - plans.mean(axis=0), 4.0  # |a - b|^2 <= 4 max |a - mean|^2
-        every = np.ones(self._readings.n_ways)
+        if len(first) > _MOST_PAIRS:  # |a - b|^2 <= 4 max |a - mean|^2, in any norm
+            targets, factor = plans - plans.mean(axis=0), 4.0
+        every = np.ones(len(self._readings))
         design = minimax(self._information, targets, every, tolerance=0.05, most_steps=400)
         shares = np.where(design.shares > _SUPPORT, design.shares, 0.0)
         shares, support = shares / shares.sum(), int(np.count_nonzero(shares))
@@ -254,11 +260,10 @@ class PeaceRun(PhasedRun):
         least = n_arms / PEACE_EPS**2
         return max(math.ceil(n - 1e-9 * n), math.ceil(least - 1e-9))  # less the rounding of 1.1 and .1
 
-    def _design(self, rng: np.random.Generator | None) -> IntArray:
+    def _design(self, rng: np.random.Generator) -> IntArray:
         """Return the design of least tau, rounded to N; every arm once in phase 0."""
         if not self._number:
-            return np.ones(self._readings.n_ways, dtype=np.int64)
-        assert rng is not None
+            return np.ones(len(self._readings), dtype=np.int64)
         design = width_allocation(self._scaled_plans, log_term=self._log_term, rng=rng)
         return round_allocation(design.weights, self.size(design.value, len(design.weights)))
 
@@ -304,7 +309,7 @@ class NaiveGapElimRun(PhasedRun):
     def _log_term(self) -> float:
         return math.log(20.0 * self._number**3 * self._n_plans**2 / self._delta)
 
-    def _design(self, rng: np.random.Generator | None) -> IntArray:
+    def _design(self, rng: np.random.Generator) -> IntArray:
         """Return m: the design times what makes every gap precise enough."""
         design = pair_allocation(self._scaled_plans)
         n = 32.0 * self._log_term * design.value / 4.0**-self._number

@@ -58,15 +58,16 @@ from surepick.core.plan_sets import plan_set, play_finder, spanned
 from surepick.core.plays import Plays
 from surepick.core.policy import check_delta, known_noise_scale
 from surepick.core.probes import Probes
-from surepick.core.run import Answer, Measure, Run, Standing, Stop
+from surepick.core.run import Answer, Measure, Standing, Stop
 from surepick.design.play_allocation import covering_plays
 from surepick.errors import ProblemError
 from surepick.peers.linear import optimistic_gains
+from surepick.peers.sequential import RoundRun, heuristic_level
 from surepick.policies.sound import Starting
 
 _ROUNDS = 4  # of a game
 _MOST_KNOWN = 400  # plans that are remembered
-_LEAST = 1e-12  # readings: keeps prices finite
+_LEAST = 1e-12  # readings: keeps variances finite
 
 
 class PlayOracle:
@@ -78,7 +79,7 @@ class PlayOracle:
 
     def __init__(self, problem: AnyProblem, method: str) -> None:
         self._probes = problem.probes
-        self._probe_of: dict[bytes, int] = {}  # the number of the probe, by the bytes of its play
+        self._probe_of: dict[bytes, int] = {}  # the number of the probe that is each play, by its bytes
         if problem.plays:
             self.variance = known_noise_scale(problem, plays=True) ** 2
         elif problem.probes is not None and problem.probes.is_diagonal:
@@ -103,17 +104,17 @@ class PlayOracle:
         """Return the plan as results name it."""
         return self._plans.answer(self.sign * play + 0.0)
 
-    def best_but(self, lead: FloatArray, weights: FloatArray) -> FloatArray:
+    def best_but(self, leader: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the best play other than this one: the best of those that differ on some arm."""
         play = self.best(weights)
-        if (play != lead).any():
+        if (play != leader).any():
             return play
-        return max(self.exchanges(lead, weights), key=lambda other: float(weights @ other))
+        return max(self.exchanges(leader, weights), key=lambda other: float(weights @ other))
 
-    def exchanges(self, lead: FloatArray, weights: FloatArray) -> list[FloatArray]:
+    def exchanges(self, leader: FloatArray, weights: FloatArray) -> list[FloatArray]:
         """Return for every arm the best play that differs from this one there."""
         inside = self.sign * weights
-        plan = self.sign * lead + 0.0
+        plan = self.sign * leader + 0.0
         box = self._box
         parts = [part for s in box.free for part in box.apart(int(s), float(plan[s]), self._plans.step)]
         return [np.abs(other) for part in parts if (other := self._plans.best(inside, part)) is not None]
@@ -153,12 +154,12 @@ def _listed(probes: Probes, n_arms: int) -> tuple[FloatArray, dict[bytes, int]]:
 class Estimates:
     """The leader and the means that distances are counted from; larger is better."""
 
-    lead: FloatArray
+    leader: FloatArray  # (n_arms,) zeros and ones
     means: FloatArray
     variance: FloatArray  # R_s^2
 
-    def price(self, readings: FloatArray) -> FloatArray:
-        """Return R_s^2 / n_s."""
+    def mean_variance(self, readings: FloatArray) -> FloatArray:
+        """Return R_s^2 / n_s, the variance of each mean after n_s readings, or of n_s a share of them."""
         return np.asarray(self.variance / np.maximum(readings, _LEAST))
 
     def distances(self, plans: FloatArray, readings: FloatArray) -> FloatArray:
@@ -168,10 +169,19 @@ class Estimates:
         >>> estimates.distances(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([16.0, 16.0])).tolist()
         [1.0, inf]
         """
-        contrasts = self.lead - plans
-        gaps, variance = contrasts @ self.means, contrasts**2 @ self.price(readings)
+        contrasts = self.leader - plans
+        gaps, variance = contrasts @ self.means, contrasts**2 @ self.mean_variance(readings)
         differs = contrasts.any(axis=1)
         return np.divide(gaps**2, 2.0 * variance, out=np.full(len(plans), np.inf), where=differs)
+
+    def multiplier(self, plan: FloatArray, mean_variance: FloatArray) -> float:
+        """Return alpha = gap / v, v the variance of the gap, for the closest world in which the plan leads.
+
+        There the mean of arm s is lower by alpha (x_s - y_s) R_s^2 / n_s: alpha is the Lagrange multiplier of
+        the gap being 0.
+        """
+        contrast = self.leader - plan
+        return float(contrast @ self.means) / max(float(contrast**2 @ mean_variance), 1e-300)
 
 
 class Search:
@@ -182,9 +192,9 @@ class Search:
         self._known = np.zeros((0, oracle.n_arms))  # plans, the last found last
         self._keys: set[bytes] = set()  # of these
 
-    def look_around(self, estimates: Estimates, readings: FloatArray) -> None:
+    def remember_neighbours(self, estimates: Estimates, readings: FloatArray) -> None:
         """Remember for every arm the best plan that differs from the leader there."""
-        self._remember(self._oracle.exchanges(estimates.lead, estimates.means), estimates, readings)
+        self._remember(self._oracle.exchanges(estimates.leader, estimates.means), estimates, readings)
 
     def closest(
         self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator
@@ -196,20 +206,29 @@ class Search:
         return self._known[k], float(distances[k])
 
     def _game(self, estimates: Estimates, readings: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
-        """Return the plans that a short game goes through."""
-        lead, means, n = estimates.lead, estimates.means, self._oracle.n_arms
-        price = estimates.price(readings)
+        """Return the plans that a short game goes through.
+
+        The distance of plan y is the maximum over alpha of
+
+            alpha (x - y).m - alpha^2/2 sum_s (x_s - y_s)^2 R_s^2 / n_s,
+
+        which is affine in y, since (x_s - y_s)^2 = x_s + y_s (1 - 2 x_s) for zeros and ones. One player names
+        a y with a small loss over all alphas so far, perturbed by noise; the other answers with the best
+        alpha for this y.
+        """
+        leader, means, n = estimates.leader, estimates.means, self._oracle.n_arms
+        mean_variance = estimates.mean_variance(readings)
         size = float(np.abs(means).max()) or 1.0
-        width = 4.0 * float(lead.sum()) ** 2 * n * size**2 * float(price[readings > 0].sum())
+        width = 4.0 * float(leader.sum()) ** 2 * n * size**2 * float(mean_variance[readings > 0].sum())
         step = math.sqrt(n * (math.log(n) + 1.0) / 2.0) / max(width, 1e-300)
-        lost = np.zeros(n)
+        losses = np.zeros(n)  # of having each arm, over the alphas so far
         found = []
         for s in range(1, _ROUNDS + 1):
-            weights = -(step / math.sqrt(s)) * lost - rng.exponential(size=n)
-            plan = self._oracle.best_but(lead, weights)
+            weights = -(step / math.sqrt(s)) * losses - rng.exponential(size=n)
+            plan = self._oracle.best_but(leader, weights)
             found.append(plan)
-            alpha = float((lead - plan) @ means) / max(float((lead - plan) ** 2 @ price), 1e-300)
-            lost -= alpha * means + 0.5 * alpha**2 * price * (1.0 - 2.0 * lead)
+            alpha = estimates.multiplier(plan, mean_variance)
+            losses -= alpha * means + 0.5 * alpha**2 * mean_variance * (1.0 - 2.0 * leader)
         return found
 
     def _remember(self, plans: list[FloatArray], estimates: Estimates, readings: FloatArray) -> None:
@@ -225,8 +244,8 @@ class Search:
             self._keys = {plan.tobytes() for plan in self._known}
 
 
-class PlayingRun(Run):
-    """One play a round after a first cover. It changes by `absorb`, and its search remembers plans."""
+class PlayingRun(RoundRun):
+    """One play a round after a first cover."""
 
     def __init__(self, problem: AnyProblem, policy: SemiBanditPolicy) -> None:
         self._oracle = PlayOracle(problem, policy.name)
@@ -237,34 +256,28 @@ class PlayingRun(Run):
         self._counts: IntArray = np.zeros(n, dtype=np.int64)
         self._sums = np.zeros(n)
         self._t = 0  # plays
-        self._decision: Measure | Stop | None = None
         self._standing = Standing()
 
     @abstractmethod
     def _choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
         """Return the next play."""
 
-    def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Return a cover first; then one play, or the leader once no plan is close."""
-        if self._decision is None:
-            self._decision = self._decide(rng)
-        return self._decision
-
     def _decide(self, rng: np.random.Generator) -> Measure | Stop:
+        """Return a cover first; then one play, or the leader once no plan is close."""
         if not self._t:
             return self._oracle.request(Plays(self._cover, np.ones(len(self._cover), dtype=np.int64)))
         estimates = self._estimates()
         readings = self._counts.astype(float)
-        self._search.look_around(estimates, readings)
+        self._search.remember_neighbours(estimates, readings)
         rival, distance = self._search.closest(estimates, readings, rng)
-        level = math.log((1.0 + math.log(self._t)) / self._delta)
-        contrast = estimates.lead - rival
-        lead = self._oracle.answer(estimates.lead)
-        radius = math.sqrt(2.0 * level * float(contrast**2 @ estimates.price(readings)))
+        level = heuristic_level(self._t, self._delta)
+        contrast = estimates.leader - rival
+        leader = self._oracle.answer(estimates.leader)
+        radius = math.sqrt(2.0 * level * float(contrast**2 @ estimates.mean_variance(readings)))
         gap = float(contrast @ estimates.means)
-        self._standing = Standing(lead, self._oracle.answer(rival), gap, radius)
+        self._standing = Standing(leader, self._oracle.answer(rival), gap, radius)
         if distance > level:
-            return Stop(lead)
+            return Stop(leader)
         play = self._choose(estimates, rng)
         return self._oracle.request(Plays(play[None], np.ones(1, dtype=np.int64)))
 
@@ -274,11 +287,12 @@ class PlayingRun(Run):
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Add what was read."""
-        arms, read = self._oracle.readings(counts, sums)
-        self._counts, self._sums = self._counts + arms, self._sums + read
+        super().absorb(counts, sums)
+        arm_counts, arm_sums = self._oracle.readings(counts, sums)
+        self._counts = self._counts + arm_counts
+        self._sums = self._sums + arm_sums
         self._t += 1 if self._t else len(self._cover)
-        self._standing = Standing(self._oracle.answer(self._estimates().lead))
-        self._decision = None
+        self._standing = Standing(self._oracle.answer(self._estimates().leader))
 
     def standing(self) -> Standing:
         """Return the leader, the closest plan of the last decision, their gap and the radius."""
@@ -317,7 +331,8 @@ class PFWSRun(PlayingRun):
         root = math.isqrt(t // n)
         if root * root * n == t:
             return np.asarray(self._cover[root % len(self._cover)])
-        shares, reach = self._counts / t, 1.0 / (4.0 * math.sqrt(t * n))
+        shares = self._counts / t
+        reach = 1.0 / (4.0 * math.sqrt(t * n))
         total = np.zeros(n)
         for _ in range(math.ceil(t**0.25)):
             z = rng.standard_normal(n)
@@ -335,10 +350,9 @@ def gradient(estimates: Estimates, plan: FloatArray, shares: FloatArray) -> Floa
     >>> gradient(estimates, np.array([0.0, 1.0]), np.full(2, 0.5)).tolist()
     [0.125, 0.125]
     """
-    contrast = estimates.lead - plan
-    variance, gap = float(contrast**2 @ estimates.price(shares)), float(contrast @ estimates.means)
-    inverse = divided(1.0, shares)
-    return np.asarray(0.5 * (gap / variance) ** 2 * contrast**2 * estimates.variance * inverse**2)
+    alpha = estimates.multiplier(plan, estimates.mean_variance(shares))
+    differs = (estimates.leader - plan) ** 2
+    return np.asarray(0.5 * alpha**2 * differs * estimates.variance * divided(1.0, shares) ** 2)
 
 
 @dataclass(frozen=True)
@@ -347,15 +361,17 @@ class PFWS(SemiBanditPolicy, run=PFWSRun):
 
 
 class CombGameRun(PlayingRun):
-    """A run of CombGame: `_plays` are what w is made of, with weights and how often each was played."""
+    """A run of CombGame; w, L and S are the symbols of the module's description."""
 
     def __init__(self, problem: AnyProblem, policy: CombGame) -> None:
         super().__init__(problem, policy)
-        self._plays = self._cover
-        self._played_so_far = np.ones(len(self._cover))
-        self._weights = self._played_so_far / len(self._cover)
-        self._w = self._first_w = self._weights @ self._plays
-        self._linear, self._square = np.zeros(problem.n_arms), 0.0
+        self._plays = self._cover  # that w is made of
+        self._n_played = np.ones(len(self._cover))  # how often each of them was played
+        self._weights = self._n_played / len(self._cover)  # of each of them in w
+        self._w = self._weights @ self._plays
+        self._first_w = self._w
+        self._linear = np.zeros(problem.n_arms)  # L
+        self._square = 0.0  # S
         self._diameter = math.sqrt(2.0 * float(self._cover[0].sum()))
 
     def _choose(self, estimates: Estimates, rng: np.random.Generator) -> FloatArray:
@@ -367,16 +383,16 @@ class CombGameRun(PlayingRun):
         self._square += eta / self._diameter
         self._w = (1.0 - eta) * self._w + eta * play
         self._track(play, eta)
-        behind = int(np.argmin(self._played_so_far / np.maximum(self._weights, 1e-300)))
-        self._played_so_far[behind] += 1.0
+        behind = int(np.argmin(self._n_played / np.maximum(self._weights, 1e-300)))
+        self._n_played[behind] += 1.0
         return np.asarray(self._plays[behind])
 
     def _optimistic(self, estimates: Estimates, plan: FloatArray) -> FloatArray:
         """Return what each arm may show at most against the world in which the plan overtakes the leader."""
-        contrast, price = estimates.lead - plan, estimates.price(self._w)
-        alpha = float(contrast @ estimates.means) / max(float(contrast**2 @ price), 1e-300)
-        moved = np.abs(alpha * contrast * price)  # how far the world's means are from the estimates
-        return optimistic_gains(moved, estimates.variance, self._counts, math.log(self._t))
+        mean_variance = estimates.mean_variance(self._w)
+        alpha = estimates.multiplier(plan, mean_variance)
+        moves = np.abs(alpha * (estimates.leader - plan) * mean_variance)
+        return optimistic_gains(moves, estimates.variance, self._counts, math.log(self._t))
 
     def _track(self, play: FloatArray, eta: float) -> None:
         """Move the weights of the plays as w has moved."""
@@ -384,7 +400,7 @@ class CombGameRun(PlayingRun):
         if not same.size:
             self._plays = np.vstack([self._plays, play])
             self._weights = np.append(self._weights, 0.0)
-            self._played_so_far = np.append(self._played_so_far, 0.0)
+            self._n_played = np.append(self._n_played, 0.0)
             same = np.array([len(self._plays) - 1])
         self._weights = (1.0 - eta) * self._weights
         self._weights[same[0]] += eta

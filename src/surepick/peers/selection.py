@@ -81,19 +81,21 @@ class ZoneRun(CandidatesRun):
         super().__init__(single_arms(problem, policy.name, learns_noise=True))
         n = len(self._counts)
         self._zone, self._first = policy.zone, policy.first
-        self._origin, self._products = np.zeros(n), np.zeros((n, n))
+        self._origin = np.zeros(n)  # the values of the first round
+        self._products = np.zeros((n, n))  # sums of products of values, each less its origin
         self._active: BoolArray = np.ones(n, dtype=bool)
 
-    def _choose(self) -> IntArray:
+    def _choose(self, rng: np.random.Generator) -> IntArray:
         return self._active.astype(np.int64)
 
-    def _seen(self, counts: IntArray, sums: FloatArray) -> tuple[IntArray, FloatArray]:
-        mine, values = super()._seen(counts, sums)
+    def _add(self, counts: IntArray, sums: FloatArray) -> None:
+        """Add a round; of the first n0 rounds, whose sums are single values, also their products."""
         if not self._counts.any():
-            self._origin = values
+            self._origin = sums
         if self._n < self._first:
-            self._products = self._products + np.outer(values - self._origin, values - self._origin)
-        return mine, values
+            moved = sums - self._origin
+            self._products = self._products + np.outer(moved, moved)
+        super()._add(counts, sums)
 
     def _covariance(self) -> FloatArray:
         """Return the sample covariance over the first rounds, once all are in and no more."""
@@ -106,6 +108,7 @@ class ZoneRun(CandidatesRun):
         return int(self._counts.max())
 
     def _best_active(self) -> int:
+        """Return the arm in contention with the largest mean."""
         return int(np.argmax(np.where(self._active, self._means, -np.inf)))
 
     def _compare(self) -> Standing:
@@ -120,24 +123,25 @@ class KNRun(ZoneRun):
         freedom = policy.first - 1
         share = policy.delta / (len(self._counts) - 1)
         self._h_squared = freedom * ((2.0 * share) ** (-2.0 / freedom) - 1.0)
-        self._a = self._products  # h^2 S_il^2
+        self._closing_round: FloatArray = self._products  # (i, l), known after the first rounds
 
     def _judge(self) -> int | None:
-        """Drop the arms that fell out of the triangle; answer when one is left or the triangle is closed."""
+        """Drop the arms that are too far behind; answer when one is left, or no W_il is above 0 any more."""
         n = self._n
         if n < self._first:
             return None
         if n == self._first:
             covariance = self._covariance()
             own = np.diag(covariance)
-            self._a = self._h_squared * np.maximum(own[:, None] + own - 2.0 * covariance, 0.0)
-        allowed = np.maximum(0.0, self._zone / (2.0 * n) * (self._a / self._zone**2 - n))  # W_il(n)
+            differences = np.maximum(own[:, None] + own - 2.0 * covariance, 0.0)  # S_il^2
+            self._closing_round = self._h_squared * differences / self._zone**2
+        allowed = np.maximum(0.0, self._zone / (2.0 * n) * (self._closing_round - n))  # W_il(n)
         behind = self._means[None, :] - self._means[:, None] - allowed  # (i, l): how far i is behind l
         behind[:, ~self._active] = -np.inf
         np.fill_diagonal(behind, -np.inf)
         self._active = self._active & (behind.max(axis=1) <= 0.0)
-        closed = self._a[self._active][:, self._active].max() / self._zone**2 < n
-        return self._best_active() if closed or self._active.sum() == 1 else None
+        is_closed = self._closing_round[np.ix_(self._active, self._active)].max() < n
+        return self._best_active() if is_closed or self._active.sum() == 1 else None
 
 
 @dataclass(frozen=True)
@@ -152,14 +156,15 @@ class RinottRun(ZoneRun):
         super().__init__(problem, policy)
         self._h = rinott_h(len(self._counts), policy.first, policy.delta)
 
-    def _choose(self) -> IntArray:
-        return super()._choose() if self._n < self._first else self._missing()
+    def _choose(self, rng: np.random.Generator) -> IntArray:
+        return super()._choose(rng) if self._n < self._first else self._missing()
 
     def _judge(self) -> int | None:
         is_over = self._n > self._first or (self._n == self._first and not self._missing().any())
         return self._best_active() if is_over else None
 
     def _missing(self) -> IntArray:
+        """Return what the second stage measures of each arm: h^2 S_i^2 / z^2 in all, less the first stage."""
         variances = np.maximum(np.diag(self._covariance()), 0.0)
         needed = np.ceil(self._h**2 * variances / self._zone**2).astype(np.int64)
         return np.maximum(needed - self._first, 0)
@@ -182,11 +187,12 @@ def rinott_h(n_plans: int, first: int, delta: float) -> float:
 
     u, weight = np.polynomial.legendre.leggauss(_NODES)
     quantile = 2.0 * gammaincinv((first - 1) / 2, (u + 1) / 2)
-    spread = np.sqrt((first - 1) * (1 / quantile[:, None] + 1 / quantile))
+    divisor = np.sqrt((first - 1) * (1 / quantile[:, None] + 1 / quantile))  # (y, x), of h in Phi
 
-    def lacks(h: float) -> float:
-        inner = (weight / 2) @ ndtr(h / spread)  # over x, for each y
+    def excess(h: float) -> float:
+        """Return the probability of a correct selection with h, less 1 - delta."""
+        inner = (weight / 2) @ ndtr(h / divisor)  # over x, for each y
         return float((weight / 2) @ inner ** (n_plans - 1)) - (1 - delta)
 
     highest = 10.0 * math.sqrt(math.log(n_plans / delta) + 1.0)
-    return float(brentq(lacks, 0.0, highest))
+    return float(brentq(excess, 0.0, highest))

@@ -41,8 +41,7 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
 from surepick.core.problem import Problem
-from surepick.core.run import Measure, Stop
-from surepick.peers.sequential import PairwisePolicy, PairwiseRun
+from surepick.peers.sequential import PairwisePolicy, PairwiseRun, d_tracking
 
 ALPHA = S = 1.2  # of TTUCB's bonus
 MOST_DRAWS = 100
@@ -60,22 +59,19 @@ class EBTCIRun(PairwiseRun):
         self._measured_leading = np.zeros(n, dtype=np.int64)
 
     def _leader(self) -> int:
-        return self._lead
+        return self._best
 
     def _challenger(self, leader: int) -> int:
         return int(np.argmin(self._costs(leader) + np.log(self._counts)))
 
-    def _choose(self) -> IntArray:
-        """Measure the leader while it has less than half of the rounds that it led, this one included."""
+    def _choose(self, rng: np.random.Generator) -> IntArray:
+        """Measure the leader while it has at most half of the rounds that it led, this one included."""
         leader = self._leader()
-        if self._measured_leading[leader] <= (self._led[leader] + 1) / 2:
-            return self._once(leader)
-        return self._once(self._challenger(leader))
-
-    def _advance(self) -> None:
-        leader = self._leader()
-        self._measured_leading[leader] += self._choose()[leader]
         self._led[leader] += 1
+        if self._measured_leading[leader] > self._led[leader] / 2:
+            return self._once(self._challenger(leader))
+        self._measured_leading[leader] += 1
+        return self._once(leader)
 
 
 @dataclass(frozen=True)
@@ -122,14 +118,8 @@ def ucb_bonus(t: float) -> float:
 class TTTSRun(PairwiseRun):
     """A run of TTTS."""
 
-    def decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Decide with the draws of this round."""
-        self._rng = rng
-        return super().decide(rng)
-
-    def _choose(self) -> IntArray:
+    def _choose(self, rng: np.random.Generator) -> IntArray:
         """Measure the winner of a draw, or the first other winner of further draws."""
-        rng = self._rng
         error = self._scale / np.sqrt(self._counts)
         leader = int(np.argmax(self._means + error * rng.standard_normal(len(error))))
         if rng.random() < 0.5:
@@ -153,16 +143,13 @@ class TTTS(PairwisePolicy, run=TTTSRun):
 class TrackingRun(PairwiseRun):
     """A run of Track-and-Stop."""
 
-    def _choose(self) -> IntArray:
-        """Measure the arm that is furthest behind its share, unless one has far too few."""
-        total = float(self._counts.sum())
-        if self._counts.min() < math.sqrt(total) - len(self._counts) / 2:
-            return self._once(int(np.argmin(self._counts)))
-        lead = self._lead
-        gaps = self._means[lead] - self._means + self._epsilon
-        least = SMALLEST_GAP * (self._scale + self._scale[lead])
-        shares = best_shares(np.maximum(gaps, least), lead, self._scale)
-        return self._once(int(np.argmax(total * shares - self._counts)))
+    def _choose(self, rng: np.random.Generator) -> IntArray:
+        """Measure by D-tracking of the shares that attain the limit for the estimates."""
+        leader = self._best
+        gaps = self._means[leader] - self._means + self._epsilon
+        least = SMALLEST_GAP * (self._scale + self._scale[leader])
+        shares = best_shares(np.maximum(gaps, least), leader, self._scale)
+        return self._once(d_tracking(self._counts, shares))
 
 
 @dataclass(frozen=True)
@@ -173,23 +160,27 @@ class TrackAndStop(PairwisePolicy, run=TrackingRun):
     """
 
 
-def best_shares(gaps: FloatArray, lead: int, scale: FloatArray) -> FloatArray:
+def best_shares(gaps: FloatArray, leader: int, scale: FloatArray) -> FloatArray:
     """Return the shares that attain the limit for these gaps to the leader, all above 0.
 
-    Newton's method on a convex falling function, from where the closest rival alone would put it.
+    Gaps, noise scales and shares have an entry for each arm; the leader's own gap is not used.
 
     >>> best_shares(np.array([1.0, 1.0]), 0, np.ones(2)).round(3).tolist()
     [0.5, 0.5]
     """
-    others = np.delete(np.arange(len(gaps)), lead)
-    squares, variance, own = gaps[others] ** 2, scale[others] ** 2, scale[lead] ** 2
-    y = float(((1.0 + scale[others] / scale[lead]) / squares).max())
+    others = np.delete(np.arange(len(gaps)), leader)
+    squared_gaps, variance, own_variance = gaps[others] ** 2, scale[others] ** 2, scale[leader] ** 2
+    # In units of w_b/R_b^2 weights are w_j = R_j^2 v_j, v_j = 1/(g_j^2 y - 1): all rivals are equally far.
+    # F(y) = sum_j w_j^2/R_j^2 - R_b^2 falls and is convex; find its zero by Newton's method, from the y that
+    # one rival would need alone (the largest of these).
+    y = float(((1.0 + scale[others] / scale[leader]) / squared_gaps).max())
     for _ in range(_STEPS):
-        v = 1.0 / (squares * y - 1.0)
-        step = (variance @ v**2 - own) / (2.0 * (variance * squares) @ v**3)
+        v = 1.0 / (squared_gaps * y - 1.0)
+        step = (variance @ v**2 - own_variance) / (2.0 * (variance * squared_gaps) @ v**3)  # -F / F'
         y += step
         if step <= 1e-12 * y:
             break
     shares = np.empty(len(gaps))
-    shares[others], shares[lead] = variance / (squares * y - 1.0), own
+    shares[others] = variance / (squared_gaps * y - 1.0)
+    shares[leader] = own_variance
     return np.asarray(shares / shares.sum())

@@ -33,12 +33,13 @@ from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set
 from surepick.core.policy import check_delta, known_noise_scale
-from surepick.core.run import Measure, Run, Standing, Stop
+from surepick.core.run import Measure, Standing, Stop
 from surepick.errors import ProblemError
+from surepick.peers.sequential import RoundRun
 from surepick.policies.sound import Starting, check_setting
 
 
-class DrawRun(Run):
+class DrawRun(RoundRun):
     """A run of either policy, by the box of the papers."""
 
     def __init__(self, problem: AnyProblem, policy: GenTSExplore) -> None:
@@ -58,35 +59,36 @@ class DrawRun(Run):
         self._sums = np.zeros(problem.n_arms)
         self._standing = Standing()
 
-    def decide(self, rng: np.random.Generator) -> Measure | Stop:
+    def _decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Ask for every arm once at first, then for the arm that the draws dispute, or stop."""
         request = np.zeros(len(self._counts), dtype=np.int64)
         if not self._counts.any():
             request[self._arms] = 1
             return Measure(request)
         means = self._sums / np.maximum(self._counts, 1)
-        lead = self._plans.best_of_all(means)
-        rival = self._rival(means, lead, rng)
-        answer = self._plans.answer(lead)
+        leader = self._plans.best_of_all(means)
+        rival = self._rival(means, leader, rng)
+        answer = self._plans.answer(leader)
         if rival is None:
             self._standing = Standing(answer)
             return Stop(answer)
-        self._standing = Standing(answer, self._plans.answer(rival), float(means @ (lead - rival)))
-        request[self._arm(lead - rival)] = 1
+        self._standing = Standing(answer, self._plans.answer(rival), float(means @ (leader - rival)))
+        request[self._arm(leader - rival)] = 1
         return Measure(request)
 
-    def _rival(self, means: FloatArray, lead: FloatArray, rng: np.random.Generator) -> FloatArray | None:
+    def _rival(self, means: FloatArray, leader: FloatArray, rng: np.random.Generator) -> FloatArray | None:
         """Return the plan with the largest margin over the leader in M draws; None if the leader wins all."""
         arms, policy = self._arms, self._policy
-        log_term = math.log(12 / policy.delta) + 2 * self._log_plans + 2 * math.log(self._counts.sum() + 1)
+        t = self._counts.sum() + 1
+        log_term = math.log(12 / policy.delta) + 2 * self._log_plans + 2 * math.log(t)  # L
         width = self._scale[arms] * np.sqrt(4 * log_term / self._quantile**2 / self._counts[arms])
         draws = np.tile(means, (math.ceil(log_term / policy.q), 1))  # (M, n_arms)
         draws[:, arms] += width * rng.standard_normal((len(draws), len(arms)))
         plans = self._plans.best_of_each(draws)
-        others = np.flatnonzero((plans != lead).any(axis=1))
+        others = np.flatnonzero((plans != leader).any(axis=1))
         if not others.size:
             return None
-        margins = np.einsum("ms,ms->m", draws[others], plans[others] - lead)
+        margins = np.einsum("ms,ms->m", draws[others], plans[others] - leader)
         return np.asarray(plans[others[np.argmax(margins)]])
 
     def _arm(self, difference: FloatArray) -> int:
@@ -98,7 +100,9 @@ class DrawRun(Run):
 
     def absorb(self, counts: IntArray, sums: FloatArray) -> None:
         """Add what was measured."""
-        self._counts, self._sums = self._counts + counts, self._sums + sums
+        super().absorb(counts, sums)
+        self._counts = self._counts + counts
+        self._sums = self._sums + sums
 
     def standing(self) -> Standing:
         """Return the leader, the rival of the last draws and the estimated gap."""
