@@ -80,10 +80,9 @@ def dashboard(path: Path) -> None:
 
 def _example(store: str, n: int) -> Session:
     """The example of the browser with this many values; always the same ones."""
-    import surepick.web
     from surepick.inputs.load import read_problem
 
-    loaded = read_problem(Path(surepick.web.__file__).parent / "templates" / "trips.csv")
+    loaded = read_problem(Path(sp.__file__).parent / "inputs" / "starters" / "trips.csv")
     policy = sp.BetGapE(delta=0.05, epsilon=1.0)
     session = Session.create(store, "trips", loaded.problem, policy=policy, prior=loaded.prior)
     truth = dict(zip(loaded.problem.arm_names, (6, 10.5, 12.9, 12.7, 18.8, 20.9, 5, 9.4), strict=True))

@@ -201,6 +201,7 @@ def test_doubts_lead_to_a_session_about_the_changed_file_with_the_old_values(fol
     assert (data["trusted"], data["bet"], data["doubts"][0]["code"]) == (False, None, "noise_larger")
     if data["state"] == "confident":
         assert surepick("status").code == surepick("verify").code == 3
+    assert "-s" not in surepick("status", "loud").err.split("› ")[1].split(), "it would name the new session"
     hint = data["next"][0]["command"]
     write_trips(folder, "loud.csv", noise=None)
     begun = surepick(*hint.replace("FILE", "loud.csv").split()[1:], "--epsilon", "2", "--json").json

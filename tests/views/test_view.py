@@ -67,6 +67,7 @@ def test_every_state_has_its_claim_and_the_json_one_shape():
         assert set(data) == FIELDS
         assert view.state in STATES
         assert (view.plan is None) == (view.state != "confident")
+        assert view.cost == view.n_measured, "also while a batch is open"
         assert [row.status for row in view.plans].count("leader") == (view.leader is not None)
     assert near.plan == best.plan == kept.plan == "by tunnel"
     assert better.plan != "on foot"
@@ -121,6 +122,7 @@ def test_doubts_replace_the_headline_and_the_bet():
     assert view.bet is None
     assert view.doubts[0].code == "noise_larger"
     assert view.doubts[0].text in view.headline
+    assert [view.doubts[0].text in one.text for one in view.remarks] == [False], "it is not said twice"
     assert "DOUBTFUL" in repr(view)
     assert 'data-trusted="false"' in view._repr_html_()
     assert "--prior" in view.next[0].command

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from surepick.cli.output import BAD_INPUT, INTERRUPTED, Settings, answers_only, settings, wrapped
-from surepick.errors import ParameterError, SurepickError, suggestion
+from surepick.errors import NameTakenError, ParameterError, SurepickError, suggestion
 
 _MODULES = {  # and their commands; the function has the command's name
     "start": ("demo", "init"),
@@ -105,6 +105,7 @@ NOT_OPTIONS = dict.fromkeys(("--minimize", "--minimise", "--maximize", "--maximi
     "--name": "name the session with -s",
     "--to": "name the file with -o",
 }
+NAME_TAKEN = "-s NAME chooses another name; surepick status shows the session that is there"
 NEGATIVE = re.compile(r"-[\d.,]")  # how a negative number begins, and no option
 
 
@@ -133,7 +134,8 @@ def call(arguments: Sequence[str]) -> int:
             "UsageError", field and field.lstrip("-"), error.format_message(), NOT_OPTIONS.get(option or "")
         )
     except SurepickError as error:
-        return _report(type(error).__name__, error.field, str(error), getattr(error, "hint", None))
+        hint = NAME_TAKEN if isinstance(error, NameTakenError) else None
+        return _report(type(error).__name__, error.field, str(error), hint)
     except OSError as error:
         where = "" if error.filename is None else f" {str(error.filename)!r}"
         return _report("FileError", None, f"cannot read or write{where}: {error.strerror or error}")

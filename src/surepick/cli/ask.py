@@ -163,7 +163,8 @@ def refuse_surprising(session: Session, told: Sequence[tuple[Any, Any]], *, yes:
     if not text:
         return
     if sys.stdin.isatty() and not output.settings.json:
-        if typer.confirm(f"{text}. Is that right?", err=True):
+        output.note(f"{text}.")
+        if typer.confirm("Is that right?", err=True):
             return
         output.note("nothing was recorded")
         raise typer.Exit(output.NO)

@@ -75,7 +75,9 @@ def described(found: Check) -> Iterator[str]:
         f"{loaded.title}: {found.all_plans} over {problem.n_arms} arms; the {goal} total is best{unit}"
     )
     if problem.is_listed:
-        yield output.wrapped(first_of(problem.plan_names, 6), "Plans     ")
+        yield output.wrapped(
+            first_of(output.unbroken(problem.plan_names[:6]), n=problem.n_plans), "Plans     "
+        )
     words = f"{len(roles['measured'])} to measure."
     for role in ("same in all plans", "in no plan"):
         if arms := roles[role]:

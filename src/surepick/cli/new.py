@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from surepick.views.view import View
 
 LOG_LINES = 18  # of `status --log`, unless all are asked for
-LOG_TEXT = 52  # letters of an event, beside its number and time
+LOG_TEXT = 48  # letters of an event with its kind, beside its number and time
 
 
 def new(
@@ -168,14 +168,19 @@ def _list_sessions(place: Any) -> None:
 
 
 def _show_log(session: Session, *, everything: bool) -> None:
+    from surepick.core.wording import shortened
     from surepick.views.events import log_row
     from surepick.views.numbers import minute
 
     problem = session.problem
     numbers = {m.event: m.number for m in session.measurements()}
-    rows = [log_row(event, problem, most_text=LOG_TEXT) for event in session.events()]
+    rows = [log_row(event, problem) for event in session.events()]
     shown = rows if everything or output.settings.json else rows[-LOG_LINES:]
-    lines = [f"{numbers.get(row.position, ''):>5}  {minute(row.time)}  {row.text}" for row in shown]
+    lines = [
+        f"{numbers.get(row.position, ''):>5}  {minute(row.time)} UTC  "
+        f"{shortened(f'{row.kind} {row.text}', LOG_TEXT)}"
+        for row in shown
+    ]
     more = len(rows) - len(shown)
     output.answer(
         {"events": [{"number": numbers.get(row.position), **vars(row)} for row in shown]},

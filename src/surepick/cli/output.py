@@ -11,7 +11,7 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surepick.core.wording import first_of
+from surepick.core.wording import first_of, shortened
 from surepick.errors import FileError, ParameterError
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from surepick.views.view import View
 
 WIDTH = 80
+LONGEST_NAME = 60  # letters of a plan or arm
+NO_BREAK = "\N{NO-BREAK SPACE}"
 DONE, NO, BAD_INPUT, DOUBTFUL, NOTHING_TO_TAKE, INTERRUPTED = 0, 1, 2, 3, 4, 130  # exit codes
 DEFAULT_STORE = "surepick.db"
 A_MINUTE = 60.0  # seconds between two lines of progress where standard error is no terminal
@@ -91,12 +93,12 @@ def hint(command: str, what: str = "Next", *, session: str | None = None) -> Non
 
 
 def with_options(command: str, session: str | None = None) -> str:
-    """Return the command with the --store and -s that this call was given.
+    """Return the command with the --store and -s that this call was given; for `new`, -s means another name.
 
-    >>> with_options("surepick ask", "my trips")
-    "surepick ask -s 'my trips'"
+    >>> with_options("surepick ask", "my trips"), with_options("surepick new FILE --prior a", "a")
+    ("surepick ask -s 'my trips'", 'surepick new FILE --prior a')
     """
-    if session is not None:
+    if session is not None and not command.startswith("surepick new"):
         command += f" -s {shlex.quote(session)}"
     return command if settings.store is None else f"{command} --store {shlex.quote(settings.store)}"
 
@@ -108,7 +110,13 @@ def wrapped(text: str, label: str = "", indent: int | None = None) -> str:
     '        word'
     """
     space = " " * (len(label) if indent is None else indent)
-    return textwrap.fill(text, WIDTH, initial_indent=label, subsequent_indent=space, break_long_words=False)
+    lines = textwrap.fill(text, WIDTH, initial_indent=label, subsequent_indent=space, break_long_words=False)
+    return lines.replace(NO_BREAK, " ")
+
+
+def unbroken(names: Iterable[str]) -> list[str]:
+    """Return the names such that `wrapped` breaks lines between them, never within one."""
+    return [shortened(name, LONGEST_NAME).replace(" ", NO_BREAK) for name in names]
 
 
 class Progress:
@@ -209,7 +217,7 @@ def where(view: View) -> list[str]:
     """Return a line about the open measurements, or about the end of the session."""
     if view.state != "running":
         return [f"{view.session} is {view.state}: {view.headline}."]
-    return [f"Open: {first_of([one.arm for one in view.open], 6)}."] if view.open else []
+    return [wrapped(f"{first_of(unbroken(one.arm for one in view.open), 6)}.", "Open: ")] if view.open else []
 
 
 def refuse_existing(file: Path, *, force: bool) -> None:

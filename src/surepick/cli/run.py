@@ -148,7 +148,8 @@ def _against_itself(file: Path | None, arm: str, program: Command) -> None:
         "difference": {n: {"mean": m, "se": e} for n, (m, e) in result.difference.items()},
         "doubts": [vars(doubt) for doubt in result.doubts],
     }
-    output.answer(data, [f"{'Fine' if result.is_honest else 'Not fine'}: {result.sentence}.", *lines])
+    verdict = "Fine" if result.is_honest else "Not fine"
+    output.answer(data, [output.wrapped(f"{verdict}: {result.sentence}.", indent=2), *lines])
     raise typer.Exit(output.DONE if result.is_honest else output.NO)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from surepick.cli.output import WIDTH, wrapped
+from surepick.cli.output import LONGEST_NAME, WIDTH, unbroken, wrapped
 from surepick.core.wording import first_of, how_many, shortened
 from surepick.views.numbers import count, value
 from surepick.views.view import LEADER, PlanRow, View, lower
@@ -12,7 +12,6 @@ from surepick.views.view import LEADER, PlanRow, View, lower
 RIVALS = 2  # plans shown behind the leader, unless all are asked for
 MOST_AMOUNTS = 12  # arms of a plan that are listed
 ARROW = " -> "
-LONGEST_NAME = 60
 
 
 def answer_lines(view: View, *, everything: bool = False) -> Iterator[str]:
@@ -93,7 +92,7 @@ def _behind(view: View, row: PlanRow) -> str:
 def _open(view: View) -> Iterator[str]:
     if not view.open:
         return
-    names = [one.arm if one.n == 1 else f"{one.arm} ({one.n}x)" for one in view.open]
+    names = unbroken(one.arm if one.n == 1 else f"{one.arm} ({one.n}x)" for one in view.open)
     workers = sorted({one.worker for item in view.open for one in item.assigned})
     yield wrapped(f"{first_of(names)}; assigned: {first_of(workers, 4) or 'none'}", "Open: ")
 
@@ -108,7 +107,7 @@ def plan_lines(amounts: Mapping[str, float], name: str | None) -> Iterator[str]:
         if max(map(len, table)) <= WIDTH:
             yield from table
             return
-    yield wrapped(first_of([f"{arm} {value(n)}" for arm, n in amounts.items()], MOST_AMOUNTS), "  ")
+    yield wrapped(first_of(unbroken(f"{arm} {value(n)}" for arm, n in amounts.items()), MOST_AMOUNTS), "  ")
 
 
 def _shipments(amounts: Mapping[str, float]) -> Iterator[str]:

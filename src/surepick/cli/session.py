@@ -34,7 +34,7 @@ def remove(
     """
     opened = output.open_session(session)
     opened.remove(number, reason)
-    _done(opened, session, f"Removed {number}: {reason}. The log keeps both.")
+    _done(opened, session, f"Removed {number}: {reason}. The log keeps it, with the reason.")
 
 
 def release(

@@ -161,7 +161,7 @@ def verdict_lines(verdict: Verdict, view: View) -> Iterator[str]:
     leader = "" if view.plan is None else f"{quoted(view.plan)}: "
     claim = f"{leader}{lower(view.proved.text)}" if leader else view.proved.text
     within = f"delta {view.delta:g}, epsilon {value(view.epsilon, view.unit)}"
-    yield output.wrapped(f"{claim} ({within})", "Claim      ")
+    yield output.wrapped(f"{claim.rstrip('.')} ({within}).", "Claim      ")
     for to in verdict.extensions:
         budget = "" if to["budget"] is None else f", budget {to['budget']:,}"
         yield f"Extended   to delta {to['delta']:g}{budget}"

@@ -424,8 +424,8 @@ def _refuse_unknown(name: str, plan: Numbers | str, problem: Problem) -> None:
     for arm in map(str, named):
         if arm not in problem.arm_names:
             raise ParameterError(
-                f"the plan {name!r} uses {arm!r}, which is an unknown arm; "
-                f"{suggestion(arm, problem.arm_names)}. If it is new, give it as a new arm, too",
+                f"the plan {name!r} uses {arm!r}, which is an unknown arm; if it is new, give it as a new "
+                f"arm, too; {suggestion(arm, problem.arm_names)}",
                 field="plan",
             )
 

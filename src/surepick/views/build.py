@@ -58,6 +58,7 @@ def _view(look: Look) -> View:
     state = _state(look)
     leader = look.name_of(look.leader)
     proved = _proved(look, state)
+    headline = _headline(look, state, proved)
     rows = _plans(look, state)
     missing = look.missing
     others = (row.name for row in rows if row.status != LEADER and row.behind is not None)
@@ -78,7 +79,7 @@ def _view(look: Look) -> View:
         budget=look.budget,
         policy=look.policy.name,
         incumbent=look.incumbent,
-        headline=_headline(look, state, proved),
+        headline=headline,
         plan=leader if state == CONFIDENT else None,
         leader=leader,
         runner_up=next(others, None) if look.n_used else None,
@@ -90,7 +91,7 @@ def _view(look: Look) -> View:
         n_assigned=sum(min(n, len(held[probe])) for probe, n in missing),
         n_extra=recorded.n_extra,
         n_removed=recorded.n_removed,
-        cost=problem.spent(look.evidence.cost(problem.costs), recorded.n_rounds),
+        cost=look.cost(),
         n_plans=problem.n_plans,
         n_arms=problem.n_arms,
         forecast=look.forecast() if state == RUNNING else None,
@@ -106,7 +107,7 @@ def _view(look: Look) -> View:
             for probe, n in missing[:MOST_LISTED]
         ),
         last=look.last(),
-        remarks=tuple(_remarks(look, state)),
+        remarks=tuple(_remarks(look, state, headline)),
         next=tuple(_next(look, state)),
         created=iso(session.journal.created.time),
         head=HeadOfLog(*session.journal.head),
@@ -359,9 +360,11 @@ def _arms(look: Look) -> tuple[ArmRow, ...]:
     )
 
 
-def _remarks(look: Look, state: str) -> Iterator[Remark]:
-    """Yield what to know before relying on the answer, the gravest first."""
-    yield from (Remark("doubt", f"{doubt.text}; {doubt.advice}") for doubt in look.doubts)
+def _remarks(look: Look, state: str, headline: str) -> Iterator[Remark]:
+    """Yield what to know before relying on the answer, the gravest first; the headline is not repeated."""
+    for doubt in look.doubts:
+        text = doubt.advice if doubt.text in headline else f"{doubt.text}; {doubt.advice}"
+        yield Remark("doubt", f"{text[0].upper()}{text[1:]}.")
     if n := look.state.n_removed:
         wrong = "it was a mistake" if n == 1 else "they were mistakes"
         were = how_many(n, "value was", "values were")
@@ -383,7 +386,7 @@ def _remarks(look: Look, state: str) -> Iterator[Remark]:
             text = f"{names} differ by at most about {apart}; epsilon = {most:.2g} would end it."
             yield Remark("tie", text)
     if look.budget is not None and look.n_used >= LITTLE_LEFT * look.budget:
-        yield Remark("budget", f"{count(look.budget - look.n_used)} of {count(look.budget)} are left.")
+        yield Remark("budget", f"{count(look.state.budget_left)} of {count(look.budget)} are left.")
     late = {lease.worker: lease.expires for lease in look.leases if lease.expires <= look.now}
     for worker, expired in sorted(late.items()):
         ago = duration(look.now - expired)

@@ -16,7 +16,7 @@ MOST_TEXT = 160  # letters of an event
 
 @dataclass(frozen=True)
 class LogRow:
-    """An event for people."""
+    """An event for people: its kind, then the text, as in "measured" and "Tunnel = 10.4 by Pat"."""
 
     position: int
     time: float
@@ -24,10 +24,10 @@ class LogRow:
     text: str
 
 
-def log_row(event: Event, problem: AnyProblem, *, most_text: int = MOST_TEXT) -> LogRow:
+def log_row(event: Event, problem: AnyProblem) -> LogRow:
     """Return an event in words. Names are not escaped: the caller escapes them for its output."""
     words = " ".join(filter(None, _words(event.kind, json.loads(event.body), problem)))
-    return LogRow(event.position, event.time, event.kind, shortened(words, most_text))
+    return LogRow(event.position, event.time, event.kind, shortened(words, MOST_TEXT))
 
 
 def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str]:
@@ -38,8 +38,8 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             ways = how_many(len(problem.counted_names), "arm" if problem.probes is None else "probe")
             yield f"{plans}, {ways}, {body['policy']['name']}, seed {body['seed']}"
         case "asked":
-            yield f"asked, batch {body['number']}:"
-            yield first_of([f"{names[probe]} {count} ×" for probe, count in body["counts"]])
+            yield f"batch {body['number']}:"
+            yield first_of([f"{count} × {names[probe]}" for probe, count in body["counts"]])
         case "measured":
             reads = problem.reads(body["probe"])
             shown = ["lost" if value is None else f"{value:g}" for value in body["values"]]
@@ -51,16 +51,16 @@ def _words(kind: str, body: dict[str, Any], problem: AnyProblem) -> Iterator[str
             yield "(extra)" if body["request"] == "" else "" if body["request"] == place else "(late)"
             yield f"({body['note']})" if body["note"] else ""
         case "removed":
-            yield f"removed: {names[body['probe']]}, the value of request {body['probe']}.{body['index']}"
+            yield f"{names[body['probe']]}, the value of request {body['probe']}.{body['index']}"
             yield f"({body['reason']})"
         case "stopped":
             yield body["status"]
             yield "" if body["plan"] is None else f"with {problem.name_of(body['plan'])}"
         case "plan-added":
             amounts = ", ".join(f"{amount:g} × {problem.arm_names[arm]}" for arm, amount in body["amounts"])
-            yield f"added the plan “{body['name']}” ({amounts})"
+            yield f"“{body['name']}” ({amounts})"
         case "final-batch":
-            yield f"the next {how_many(body['n'], 'measurement')} are the last"
-            yield "and their noise is Gaussian" if body["gaussian"] else ""
+            yield f"of the next {how_many(body['n'], 'measurement')}"
+            yield "whose noise is Gaussian" if body["gaussian"] else ""
         case _:
             yield ", ".join(f"{key} {value}" for key, value in body.items() if value not in ("", None))

@@ -129,6 +129,15 @@ class Look:
         *_, one = measurements_in(event, state)
         return Last(one.number, one.probe_name, one.value, one.worker, iso(one.time))
 
+    def cost(self) -> float:
+        """Return the cost of all recorded values, also of those that no complete batch has used yet."""
+        problem = self.problem
+        is_play = self.evidence.plays is not None  # all plays cost the same
+        costs = itertools.repeat(problem.costs[0]) if is_play else iter(problem.costs)
+        # a new arm has a cost when its plan has joined
+        unused = sum(len(one.pending) * c for one, c in zip(self.state.streams.of, costs, strict=False))
+        return float(problem.spent(self.evidence.cost(problem.costs) + unused, self.state.n_rounds))
+
     def ended(self) -> tuple[float, str] | None:
         """Return when the session ended, and the reason that was given."""
         session = self.session
