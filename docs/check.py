@@ -1,13 +1,15 @@
-"""Check an exported surepick log on its own: python check.py log.json
+"""Check an exported surepick log on its own: python check.py log.json [certificate.json]
 
-`surepick export -o log.json` writes the log. This program needs NumPy alone and shares no code with
-surepick. It checks the chain of checksums, computes from the values how much wealth each recorded bet won or
-lost, and compares the wealth with 1/delta. It prints the guarantee of the answer (exit code 0), or what fails
-or is not covered (exit code 1).
+`surepick export -o log.json` writes the log, and -o certificate.json the certificate. This program needs
+NumPy alone and shares no code with surepick. It checks the chain of checksums, computes from the values how
+much wealth each recorded bet won or lost, and compares the wealth with 1/delta. It prints the guarantee of
+the answer (exit code 0), or what fails or is not covered (exit code 1).
 
 Covered:
 - questions about a list of plans: the best plan, a plan within epsilon, all plans within epsilon, the best
-  within a limit, keep or replace; and the best plan of a polytope;
+  within a limit, keep or replace;
+- questions about all plans of a polytope: the best plan, or one within epsilon (of known noise; its proof is
+  a tree of boxes in the certificate);
 - measurements arm by arm or by probes;
 - noise of a stated size, of bounded variance or of unknown size, and readings between bounds;
 - known means, prior data, plans and arms that arrive, extra and removed values, a smaller delta, a final
@@ -15,8 +17,7 @@ Covered:
 
 Not covered:
 - plans behind an oracle: the proof that no rival is left asks the oracle, and a log has none;
-- plans of a polytope within epsilon: the proof is a search over boxes that the certificate writes down, and
-  `surepick verify` checks it by arithmetic;
+- plans of a polytope within epsilon of unknown noise;
 - policies that do not bet in batches; arms that arrive beside probes; lists of more than 2e7 amounts;
 - a log without an answer, such as one whose budget is spent: "no answer is proved" (use `surepick verify`).
 
@@ -261,7 +262,7 @@ def dense(rows):
 class Data:
     """What is measured, its noise, and what the values of one batch show of gaps."""
 
-    def __init__(self, problem):
+    def __init__(self, problem, *, learns_variance=True):
         probes, names = problem.get("probes", {}), problem["arm_names"]
         self.is_plain, self.value_sum, self.cap = not probes, 0.0, CAP
         self.mix, self.owner = np.eye(len(names)), np.arange(len(names))  # by reading: arms, and its probe
@@ -271,7 +272,8 @@ class Data:
         m, bounds, scale = len(self.owner), problem.get("bounds"), problem["noise_scale"]
         self.learns = scale is None or "unknown" in probes
         self.factor = bounded_variance if "noise" in problem else sub_gaussian
-        self.factor = bounded if bounds else student if self.learns else self.factor
+        self.factor = student if self.learns else self.factor
+        self.factor = bounded if bounds and learns_variance else self.factor
         self.bounds = np.array(bounds or [(-np.inf, np.inf)] * m)
         self.variance = np.square(scale or np.ones(m))
         covariances = probes.get("covariances", {}).items()
@@ -404,10 +406,16 @@ class Question:
             bets = self.bets(d)
         if data.read(G, uses):
             for bet in bets if not is_final else ():
-                data.settle(bet)
+                self.settle(bet)
             self.look()
             if is_final:
-                data.test(bets[-1], gaussian)
+                self.test(bets[-1], gaussian)
+
+    def settle(self, bet):
+        self.data.settle(bet)
+
+    def test(self, bet, gaussian):
+        self.data.test(bet, gaussian)
 
     def look(self):
         self.book.look()
@@ -420,7 +428,7 @@ class Question:
             found["wealth"] = 0.0 if leader == -1 else self.mean_wealth(leader)
         for name, x in found.items():
             words = f"its {name} is {recorded[name]!r}, and the values before it give {x!r}"
-            need(abs(recorded[name] - x) <= 1e-6 * max(1.0, abs(x)), words)
+            need(x is None or abs(recorded[name] - x) <= 1e-6 * max(1.0, abs(x)), words)
 
 
 class Best(Question):
@@ -665,6 +673,99 @@ class KeepOrReplace(Best):
         return f"{self.names[plan]!r} is better than {old!r}"
 
 
+ROUNDING = 2.0**-40  # more than the error of a sum of 4,000 products, as a share of their sizes
+
+
+def row_bounds(A, right, low, high):
+    """Return bounds that follow for each variable from single rows of A z = right and the other bounds."""
+    for a, b in [(A, right), (-A, -right)] * 16:  # a_j z_j is at most b less the least of all other terms
+        least = np.where(a == 0, 0.0, np.where(a > 0, a * low, a * high))
+        is_endless = np.isinf(least)
+        finite = np.where(is_endless, 0.0, least)
+        most = b + ROUNDING * (np.abs(b) + np.abs(finite).sum(axis=1))
+        most = most[:, None] - (finite.sum(axis=1)[:, None] - finite)
+        most = np.where(is_endless.sum(axis=1)[:, None] > is_endless, np.inf, most) / a
+        high = np.minimum(high, np.where(a > 0, most, np.inf).min(axis=0, initial=np.inf))
+        low = np.maximum(low, np.where(a < 0, most, -np.inf).max(axis=0, initial=-np.inf))
+    return low, high
+
+
+class Claim:
+    """That W(x) >= target for every plan x, with L = a + b.x, Q = c - 2 d.x + e.x^2, and
+
+        W = log(exp(cash) + sum_j exp(stake + g_j L - g_j^2 Q / 2)),
+
+    which is convex in (L, Q). Without rates g it is that L >= target sqrt(Q).
+    """
+
+    def __init__(self, batches, epsilon, target, cash=-np.inf, stake=0.0, rates=()):
+        """Take batches (leader, weight, means, variances); weights are shares of their sum."""
+        x, h, m, v = (np.array(part) for part in zip(*batches, strict=True))
+        h = h / h.sum()
+        self.a = h @ (x * m).sum(axis=1) + epsilon - ROUNDING * (h @ np.abs(x * m).sum(axis=1) + epsilon)
+        v = h[:, None] ** 2 * v
+        self.b, self.c, self.d, self.e = -h @ m, (v * x * x).sum(), (v * x).sum(axis=0), v.sum(axis=0)
+        self.target, self.cash, self.stake, self.rates = target, cash, stake, np.array(rates)
+
+    def logs(self, L, Q):
+        return np.append(self.stake + self.rates * (L - 0.5 * self.rates * Q), self.cash)
+
+    def log_wealth(self, x):
+        return log_sum(self.logs(self.a + self.b @ x, self.c - 2 * self.d @ x + self.e @ (x * x)))
+
+    def tangent(self, L, Q):
+        """Return (slope, least) such that L(x) - slope Q(x) >= least implies the claim, for any L and Q.
+
+        W lies above its tangent, of slope E g in L and -E g^2 / 2 in Q, E by the shares of the terms of W;
+        sqrt(Q) lies below its own.
+        """
+        if not len(self.rates):
+            return 0.5 * self.target / math.sqrt(Q), 0.5 * self.target * math.sqrt(Q) * (1 + 1e-9)
+        logs = self.logs(L, Q)
+        W = log_sum(logs)
+        p = np.exp(logs - W)[:-1]
+        rate = p @ self.rates
+        slope = 0.5 * (p @ self.rates**2) / rate
+        size = abs(L) + slope * abs(Q) + (abs(self.target) + abs(W)) / rate
+        return slope, L - slope * Q + (self.target - W + 1e-9) / rate + ROUNDING * size
+
+    def cut(self, at, y, A, right, low, high):
+        """Return the part of a box that may hold plans against the claim, by prices y of A z = right.
+
+        On the box x^2 <= (low + high) x - low high, so that L - slope Q is at least constant + costs.x. And
+        costs.z = y.right + r.z with r = costs - y A, at least the sum of the lower ends of all r_j z_j.
+        If that reaches the tangent no plan of the box is against the claim. If it lacks `missing`, plans that
+        are have no r_j z_j further than that from its end. Without a tangent it is about the plans alone.
+        """
+        n, costs, sizes, constant, size, least = (
+            len(self.b),
+            np.zeros(len(low)),
+            np.zeros(len(low)),
+            0.0,
+            0.0,
+            0.0,
+        )
+        far = np.maximum(np.abs(low), np.abs(high))
+        if at is not None:
+            slope, least = self.tangent(*at)
+            corner = self.e @ (low[:n] * high[:n])
+            constant = self.a - slope * (self.c - corner)
+            costs[:n] = self.b - slope * (self.e * (low + high)[:n] - 2 * self.d)
+            size = abs(self.a) + slope * (abs(self.c) + self.e @ np.abs(low[:n] * high[:n]))
+            sizes[:n] = np.abs(self.b) + slope * (2 * self.e * far[:n] + 2 * np.abs(self.d))
+        r = costs - y @ A
+        size += np.abs(y) @ np.abs(right) + (sizes + np.abs(y) @ np.abs(A)) @ far
+        bound = constant + y @ right + np.minimum(r * low, r * high).sum() - ROUNDING * size
+        missing = least - bound
+        if missing < 0:
+            return low + np.inf, high
+        reach = missing / np.abs(r) * (1 + ROUNDING)
+        room = ROUNDING * far
+        is_less = np.isfinite(reach)
+        new_high = np.where(is_less & (r > 0), np.minimum(high, low + reach + room), high)
+        return np.where(is_less & (r < 0), np.maximum(low, high - reach - room), low), new_high
+
+
 class BestVertex(Question):
     """Which plan of a polytope is best? An account for each basis, row j: "the edge of variable j improves".
 
@@ -678,15 +779,14 @@ class BestVertex(Question):
         self.data, self.sign = data, -1.0 if problem["minimize"] else 1.0
         self.epsilon = settings["epsilon"]
         m, n, n_ub = len(rows["right"]), len(self.arms), len(rows["right"]) - rows["n_equal"]
-        A, right = np.zeros((m, n)), np.array(rows["right"])
+        A, right, self.size = np.zeros((m, n)), np.array(rows["right"]), np.ones(m)
         for k, entries in enumerate(rows["rows"]):
             A[k, [j for j, _ in entries]] = [x for _, x in entries]
         if (np.rint(A) != A).any() or np.abs(A).max(initial=0) > 2**20:  # slacks are counted in these sizes
-            size = np.exp2(np.floor(np.log2(np.abs(A).max(axis=1))))
-            A, right = A / size[:, None], right / size
+            self.size = np.exp2(np.floor(np.log2(np.abs(A).max(axis=1))))
         low = [-np.inf if x is None else x for x in rows["lower"]]
         high = [np.inf if x is None else x for x in rows["upper"]]
-        self.A, self.right = np.hstack([A, np.eye(m)[:, :n_ub]]), right
+        self.A, self.right = np.hstack([A / self.size[:, None], np.eye(m)[:, :n_ub]]), right / self.size
         self.low, self.high = np.append(low, np.zeros(n_ub)), np.append(high, np.full(n_ub, np.inf))
         self.book = self.second = Book(len(self.low))
 
@@ -720,6 +820,8 @@ class BestVertex(Question):
         return [bet]
 
     def mean_wealth(self, leader):
+        if isinstance(leader, list):  # an answer: its vertex may have several bases
+            return None
         is_edge = self.edges(leader)[1].any(axis=1)
         return self.book.total(leader)[is_edge].mean() if is_edge.any() else CERTAIN
 
@@ -740,6 +842,165 @@ class BestVertex(Question):
         return " + ".join(amounts) or "nothing"
 
 
+class WithinPolytope(BestVertex):
+    """Which plan of a polytope is within epsilon of the best? The average of the leaders of a series.
+
+    A batch has a leader x, a weight h (its cost), and means m with variances v. A series, staked from the
+    cash, bets in all batches since it began. Against a plan b its wealth is the sum over its rates g of
+
+        stake exp(g L - g^2 Q / 2),  L = sum h ((x - b).m + epsilon),  Q = sum h^2 v.(x - b)^2.
+
+    The average of its leaders is proved when this and the cash have reached 1/delta against every plan b at
+    one time. A final batch tests one plan, which is named before it.
+    """
+
+    def __init__(self, data, problem, settings):
+        super().__init__(data, problem, settings)
+        self.costs, self.cash, self.proof = np.array(problem["costs"]), 0.0, None
+        self.batches, self.series, self.tested = [], [], None
+        may_differ = np.flatnonzero(self.low < self.high)
+        A = self.A[:, may_differ]
+        moves = np.zeros(len(self.low), dtype=bool)  # the variables that are not the same in all plans
+        moves[may_differ] = np.diag(np.eye(len(may_differ)) - np.linalg.pinv(A) @ A) > 1e-9
+        self.moves = moves[: len(self.arms)]
+
+    def bets(self, d):
+        """Begin a series if the decision does; return the leader, or the plan that a final batch tests."""
+        leader = self.edges(d["leader"])[0]
+        if d["final"]:
+            need(d["series"] in range(-1, len(self.series)), "a test of no series")
+            return [(leader if d["series"] < 0 else self.average(d["series"]), d["series"])]
+        rates = np.array(d["rates"], dtype=float)
+        if len(rates):
+            share, is_size = d["stake"], (rates > 0) & (rates < np.inf)
+            need(0 < share < 1 and is_size.all(), "a stake of more than there is")
+            self.series.append((len(self.batches), self.cash + math.log(share / len(rates)), rates))
+            self.cash += math.log1p(-share)
+        return [leader]
+
+    def shown(self, leader):
+        """Return what a batch shows: leader, weight, means and variances; 0 of arms alike in all plans."""
+        data, is_measured = self.data, self.moves & ~self.data.is_known
+        if (data.n[is_measured] == 0).any():
+            return None
+        means = np.where(is_measured, data.sums[:, 0] / np.maximum(data.n, 1), data.known_means)
+        variance = np.where(is_measured, data.variance / np.maximum(data.n, 1), 0.0)
+        return leader, float(data.n @ self.costs), self.sign * np.where(self.moves, means, 0.0), variance
+
+    def settle(self, leader):
+        self.batches += [batch] if (batch := self.shown(leader)) else []
+
+    def test(self, tested, gaussian):
+        plan, series = tested
+        self.tested = plan, series, self.shown(plan), gaussian
+
+    def look(self):
+        """There is no peak: all plans are ruled out at one time."""
+
+    def average(self, k):
+        leaders, weights = map(np.array, list(zip(*self.batches[self.series[k][0] :], strict=True))[:2])
+        return weights @ leaders / weights.sum()
+
+    def claim(self, k, target):
+        """Return the claim that series k and the cash have reached the target against every plan."""
+        begun, stake, rates = self.series[k]
+        weight = sum(batch[1] for batch in self.batches[begun:])
+        return Claim(self.batches[begun:], self.epsilon, target, self.cash, stake, rates * weight)
+
+    def mean_wealth(self, leader):
+        """Return the wealth of the last series with a batch against one point, which is no plan."""
+        begun = [k for k, own in enumerate(self.series) if own[0] < len(self.batches)]
+        point = np.modf(GOLDEN * np.arange(1, len(self.arms) + 1))[0]
+        return self.claim(begun[-1], 0.0).log_wealth(point) if begun else self.cash
+
+    def proved(self, plan, least):
+        proof = self.proof
+        need(proof is not None, "the proof about all plans, which needs the certificate", "NOT COVERED")
+        box = self.box(proof["ends"])
+        if "test" in proof:
+            tested, k, shown, gaussian = self.tested
+            z, level = proof["test"]["target"], proof["log_wealth"]
+            log_p = float(log_normal_cdf(-z)) if gaussian else -0.5 * z * z
+            need(np.allclose(tested, plan, rtol=1e-9, atol=1e-9) and shown is not None, NOT_PROVED)
+            need(z > 0 and level - log_p >= least, NOT_PROVED)
+            need(self.holds(Claim([shown], self.epsilon, z), box, proof["test"]["boxes"]), NOT_PROVED)
+            is_level = level <= self.cash or self.holds(self.claim(k, level), box, proof["series"]["boxes"])
+        else:
+            is_level = any(
+                np.allclose(self.average(k), plan, rtol=1e-9, atol=1e-9)
+                and self.holds(self.claim(k, least), box, proof["series"]["boxes"])
+                for k, own in enumerate(self.series)
+                if own[0] < len(self.batches)
+            )
+        need(is_level, NOT_PROVED)
+        return f"{self.named(plan)} is {self.goal}"
+
+    def box(self, ends):
+        """Return finite bounds of all variables that hold for every plan.
+
+        Where bounds and single rows leave an end open, `ends` has prices y of the rows: with c = 1 or -1 on
+        the arm, c.z >= y.right + r.z for r = c - y A. If M bounds the arms with open ends, those add at least
+        -rho M, rho the sum of their sizes in r; so M <= C + rho M, with C from all other terms. (It has a
+        bound: a direction in which plans go on without end would have a largest entry of at most rho times
+        itself.)
+        """
+        low, high = row_bounds(self.A, self.right, self.low, self.high)
+        is_open, found = np.isinf(low) | np.isinf(high), []
+        is_open[len(self.arms) :] = False  # a slack ends where its row does
+        if not is_open.any():
+            return low, high
+        for side, arm, prices in ends:
+            c, y = np.zeros(len(low)), np.array(prices) * self.size
+            c[arm] = 1 - 2 * side
+            r = c - y @ self.A
+            least = np.where(is_open | (r == 0), 0.0, np.where(r > 0, r * low, r * high))
+            size = np.abs(y) @ np.abs(self.right) + np.abs(least).sum()
+            found.append(
+                (side, arm, y @ self.right + least.sum() - ROUNDING * size, np.abs(r[is_open]).sum())
+            )
+        named = {(side, arm) for side, arm, *_ in found}
+        open_ends = [*zip(*np.nonzero(np.isinf([low, high])[:, : len(self.arms)]), strict=True)]
+        rho, ends = max(own[3] for own in found), np.array([low[is_open], high[is_open]])
+        M = max([abs(own[2]) for own in found] + [*np.abs(ends[np.isfinite(ends)])]) / (1 - rho)
+        need(named >= {*open_ends} and rho < 0.5 and np.isfinite(M), "an amount without an end")
+        for side, arm, least, rho in found:
+            if side == 0:
+                low[arm] = max(low[arm], least - rho * M)
+            else:
+                high[arm] = min(high[arm], rho * M - least)
+        return row_bounds(self.A, self.right, low, high)
+
+    def holds(self, claim, box, tree):
+        """Return whether a tree of boxes shows this claim for every plan.
+
+        Its numbers are those of amounts in units of `unit`, and of some of the rows. One more variable,
+        t = b.x, is a part of L, so that a box can be split at a value of L.
+        """
+        (m, n), k, unit = self.A.shape, len(self.arms), self.proof["unit"]
+        A, right = np.zeros((m + 1, n + 1)), np.append(self.right, 0.0)
+        A[:m, :n], A[m, :k], A[m, n] = self.A, claim.b, -1.0
+        ends = claim.b * np.array(box)[:, :k]
+        least, most = ends.min(axis=0).sum(), ends.max(axis=0).sum()
+        room = 1e-9 * (abs(least) + abs(most) + 1e-300)
+        boxes = [(np.append(box[0], least - room), np.append(box[1], most + room))]
+        for node in tree:
+            low, high = boxes.pop()
+            for at, step, prices in node["cuts"]:
+                y = np.zeros(m + 1)
+                y[self.proof["rows"]] = np.array(prices[:-1], dtype=float) * step / unit
+                y[m] = prices[-1] * step
+                low, high = claim.cut(at, y, A, right, low, high)
+            if node["split"] is not None:
+                j, value = node["split"]
+                value = value if j == n else value * unit
+                above, below = low.copy(), high.copy()
+                above[j], below[j] = max(low[j], value), min(high[j], value)
+                boxes += [(above, high), (low, below)]
+            elif (low <= high).all():
+                return False
+        return not boxes
+
+
 def question(problem, policy):
     """Return the question that a policy asks about a problem."""
     name, settings = policy["name"], policy["parameters"]
@@ -747,11 +1008,13 @@ def question(problem, policy):
     kind = kinds.get(name)
     if "oracle" in problem:
         is_polytope = problem["oracle"]["kind"] == "polytope" and name in ("BetGapE", "Challenge")
-        kind = BestVertex if is_polytope and not settings["epsilon"] else None
+        kind = (WithinPolytope if settings["epsilon"] else BestVertex) if is_polytope else None
     elif kind is Best and settings["epsilon"]:
         kind = WithinFew if len(problem["plan_names"]) <= FEW else WithinMany
     need(kind is not None, f"{name} on this problem", "NOT COVERED")
-    return kind(Data(problem), problem, settings)
+    is_within = kind is WithinPolytope
+    need(not is_within or problem["noise_scale"], "unknown noise on a polytope within epsilon", "NOT COVERED")
+    return kind(Data(problem, learns_variance=not is_within), problem, settings)
 
 
 # THE LOG
@@ -869,15 +1132,15 @@ class Log:
             elif kind == "batch":
                 run.batch(body, {o: [kept[place] for place in at] for o, at in used.items()}, self.gaussian)
             elif k >= self.n_compared:
-                leader = body.get("leader", body.get("plan"))
-                run.compare(body, None if isinstance(leader, list) else leader)  # a vertex has several bases
+                run.compare(body, body.get("leader", body.get("plan")))
         self.n_compared = len(self.steps)
         return run
 
-    def guarantee(self):
+    def guarantee(self, proof):
         """Settle all bets; return the guarantee in words."""
         run = self.replay()
         need(self.answer is not None, "no answer is proved")
+        run.proof = proof
         claim = run.proved(self.answer["plan"], -math.log(self.delta / run.claims) * (1 - 1e-9))
         noise = {
             student: "independent noise, Gaussian and of one unknown size for each arm",
@@ -906,14 +1169,14 @@ def read(log):
     return state
 
 
-def check(log):
+def check(log, certificate=None):
     """Return the guarantee in words, or end the program with what fails or is not covered."""
     try:
-        return read(log).guarantee()
+        return read(log).guarantee((certificate or {}).get("proof"))
     except Exception as error:  # a log may hold any JSON
         raise SystemExit(f"FAILED: {type(error).__name__} {error}") from None
 
 
 if __name__ == "__main__":
-    found = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    print(check(found.get("log", found)))
+    found = [json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:]]
+    print(check(found[0].get("log", found[0]), found[-1]))

@@ -19,6 +19,7 @@ from hulls import hull
 from surepick.files.log import LogFile
 from surepick.policies import Challenge, Limited, Tied
 from surepick.problems import NewArm, PriorData
+from surepick.sessions import codec
 from surepick.sessions.session import Session
 from surepick.sessions.verify import verify_events
 
@@ -39,7 +40,9 @@ QUESTIONS = {
     "limited": (Limited(0.1, at_most=-1.2, **LIMIT), PLANS),
     "none": (Limited(0.1, at_most=-5.0, **LIMIT), PLANS),
     "vertex": (sp.BetGapE(0.1), PLANS),
+    "amounts": (sp.BetGapE(0.1, epsilon=0.4), PLANS),
 }
+POLYTOPE = ("vertex", "amounts")
 NOISE = {
     "known": {"noise": 1.2, "goal": "smallest"},
     "variance": {"noise": 1.0, "noise_kind": "bounded variance"},
@@ -47,6 +50,7 @@ NOISE = {
     "bounded": {"low": -9.0, "high": 9.0},
 }
 CASES = [(q, n) for q in QUESTIONS for n in NOISE if n == "known" or len(QUESTIONS[q][1]) < 9]
+CASES = [(q, n) for q, n in CASES if q != "amounts" or n in ("known", "bounded")]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,7 @@ def checker():
 def begun(question, noise, prior=None, **options):
     policy, plans = QUESTIONS[question]
     given = {"goal": "largest", **NOISE[noise], **options}
-    if question == "vertex":
+    if question in POLYTOPE:
         kind = given.pop("noise_kind", None)
         problem = hull(plans, **{"noise": None, **given})
         problem = problem.with_settings(noise_kind=kind) if kind else problem
@@ -90,16 +94,26 @@ def exported(log):
     return LogFile("s", tuple(events), events[-1].head).to_json()
 
 
-def words(checker, log):
+def certificate_of(session):
+    """Return the certificate as a file has it; nothing before an end."""
+    return json.loads(codec.dumps(session.certificate().to_json())) if session.status == "confident" else None
+
+
+def words(checker, log, *files):
     """Return what the checker says."""
     try:
-        return str(checker.check(exported(log)))
+        return str(checker.check(exported(log), *files))
     except SystemExit as end:
         return str(end)
 
 
-def verdict(checker, log):
-    return words(checker, log).split(":")[0]
+def verdict(checker, log, *files):
+    return words(checker, log, *files).split(":")[0]
+
+
+def said(checker, session):
+    """Return the verdict on the log of a session, with its certificate."""
+    return verdict(checker, lines_of(session), certificate_of(session))
 
 
 def holds(log):
@@ -112,20 +126,21 @@ def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question,
     session = begun(question, noise, goal="smallest" if noise == "known" else "largest")
     measured(session, 20).tell(0, 0.7)
     measured(session)
-    assert verdict(checker, lines_of(session)) == "HOLDS"
+    assert said(checker, session) == "HOLDS"
     session.remove("0.1", "a slip")
     measured(session)
-    assert verdict(checker, lines_of(session)) == "HOLDS"
+    assert said(checker, session) == "HOLDS"
     session.extend(delta=0.02)
     measured(session)
+    assert said(checker, session) == "HOLDS"
     log = lines_of(session)
-    assert verdict(checker, log) == "HOLDS"
-    assert "at most 0.02" in words(checker, log)
+    assert "at most 0.02" in words(checker, log, certificate_of(session))
     assert holds(log)
 
 
 FINAL = [(q, "known") for q in ("best", "few", "many that share arms", "replace", "keep", "vertex")]
 FINAL += [(q, n) for q in ("best", "vertex") for n in ("variance", "unknown", "bounded")]
+FINAL += [("amounts", "known"), ("amounts", "bounded")]
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
@@ -135,11 +150,12 @@ def test_a_final_batch_that_proves_the_answer(checker, question, noise, gaussian
     if not session.state().is_over:
         session.final_batch(200, gaussian=gaussian and noise == "known")
     log = lines_of(measured(session))
+    certificate = certificate_of(session)
     assert holds(log)
-    assert verdict(checker, log) == ("FAILED" if session.outcome.plan is None else "HOLDS")
+    assert verdict(checker, log, certificate) == ("FAILED" if session.outcome.plan is None else "HOLDS")
     if session.outcome.plan is not None and log[-1].kind == "stopped":
         without = [line for line in log if line.kind != "final-batch"]
-        assert len(without) == len(log) or verdict(checker, without) == "FAILED"
+        assert len(without) == len(log) or verdict(checker, without, certificate) == "FAILED"
 
 
 def opening(log, at):
@@ -236,6 +252,10 @@ def nested(name, *path, by=99):
     return forge
 
 
+def other_rates(log):
+    next(found for found in decisions(log) if found.get("rates"))["rates"][0] *= 1.01
+
+
 BETS = {
     "bets on other rivals": changed_decision("bets", [[1] * 5, [1] * 5]),
     "no bets": lambda log: opening(log, -2).body["decision"].pop("bets"),
@@ -256,6 +276,7 @@ SPECIAL = {
     "best": BETS,
     "keep": BETS,
     "vertex": {**BETS, "no basis": changed_decision("leader", "2222")},
+    "amounts": {"no basis": changed_decision("leader", "2222"), "other bets": other_rates},
     "replace": {
         "a higher stake on the challenger": nested("challenge_stake", 0, by=0.2),
         "smaller bets on the challenger": nested("challenge", 1, 0, by=-160),
@@ -265,15 +286,21 @@ SPECIAL = {
 }
 
 
+# what does not bear on a guarantee: there are no rivals, a decision without a series has no stake, and limits
+# of single readings are a noise scale
+FREE = {"amounts": ["no rivals", "a stake of all", "a stake twice", *SPECIAL["bounded"]]}
+
+
 @pytest.mark.parametrize(("question", "noise"), CASES)
 def test_forged_logs_are_refused(checker, question, noise):
-    log, held = lines_of(measured(begun(question, noise), at_once=1)), []  # none is recorded ahead
-    assert verdict(checker, log) == "HOLDS"
+    session = measured(begun(question, noise), at_once=1)  # none is recorded ahead
+    log, certificate, held = lines_of(session), certificate_of(session), []
+    assert verdict(checker, log, certificate) == "HOLDS"
     for name, forge in (FORGERIES | SPECIAL.get(question, {}) | SPECIAL.get(noise, {})).items():
         forged = copy.deepcopy(log)
         forge(forged)
-        held += [name] if verdict(checker, forged) != "FAILED" else []
-    assert held == []
+        held += [name] if verdict(checker, forged, certificate) != "FAILED" else []
+    assert {*held} <= {*FREE.get(question, ())}
 
 
 def test_bets_after_their_values_are_refused_or_an_assumption(checker):
@@ -429,15 +456,72 @@ POLYTOPES = {
 }
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
 @pytest.mark.parametrize("name", POLYTOPES)
-def test_the_best_plan_of_a_polytope(checker, name):
-    problem = sp.Polytope(noise=0.5, **POLYTOPES[name])
-    log = lines_of(measured(Session.create("memory://", "s", problem, policy=sp.BetGapE(0.1)), at_once=1))
-    assert (verdict(checker, log), holds(log)) == ("HOLDS", True)
+def test_plans_of_a_polytope(checker, name, epsilon):
+    problem, policy = sp.Polytope(noise=0.5, **POLYTOPES[name]), sp.BetGapE(0.1, epsilon=epsilon)
+    session = measured(Session.create("memory://", "s", problem, policy=policy), at_once=1)
+    log, certificate = lines_of(session), certificate_of(session)
+    assert (verdict(checker, log, certificate), holds(log)) == ("HOLDS", True)
     for forge in (changed_value, smaller_delta, another_leader, raised_stake):
         forged = copy.deepcopy(log)
         forge(forged)
-        assert verdict(checker, forged) == "FAILED"
+        assert verdict(checker, forged, certificate) == "FAILED"
+
+
+def forged_trees(boxes):
+    """Yield trees of boxes with something left out or changed, none of which rules out all plans."""
+    yield "no boxes", []
+    yield "a box left out", boxes[:-1]
+    yield "a box too many", [*boxes, boxes[-1]]
+    for at, box in enumerate(boxes):
+        if box["split"] is None:
+            yield "a cut left out", [*boxes[:at], {**box, "cuts": []}, *boxes[at + 1 :]]
+    at, kept = 0, boxes[:1]
+    while boxes[at]["split"]:  # lower parts, whose boxes come first, are not searched
+        left, at = 1, at + 1
+        while left:
+            left += 1 if boxes[at]["split"] else -1
+            at += 1
+        kept.append(boxes[at])
+    yield "lower parts left out", kept
+
+
+def test_a_tree_that_leaves_out_a_box_is_refused_and_a_checker_that_does_not_search_it_is_caught(checker):
+    session = measured(begun("amounts", "known"))
+    log, certificate = lines_of(session), certificate_of(session)
+    proof = certificate["proof"]
+
+    def held(program):
+        trees = forged_trees(proof["series"]["boxes"])
+        made = [(name, {**proof, "series": {**proof["series"], "boxes": tree}}) for name, tree in trees]
+        return {name for name, one in made if verdict(program, log, {"proof": one}) == "HOLDS"}
+
+    assert held(checker) == set()
+    for right, wrong, missed in (
+        ("[(above, high), (low, below)]", "[(above, high)]", "lower parts left out"),
+        ("return not boxes", "return True", "no boxes"),
+        ("if missing < 0:", "if missing < 1:", "a cut left out"),
+    ):
+        assert missed in held(planted(right, wrong)), right
+
+
+def planted(right, wrong):
+    """Return a checker with a mistake."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    module = ModuleType("planted")
+    exec(compile(text.replace(right, wrong), "planted", "exec"), vars(module))
+    return module
+
+
+def test_a_tangent_of_rounding_alone_proves_nothing(checker):
+    session = measured(begun("amounts", "known"))
+    log, proof = lines_of(session), certificate_of(session)["proof"]
+    prices = [0] * (len(proof["rows"]) + 1)
+    for point in (10.0 ** np.random.default_rng(1).uniform([10, -5], [25, 3], (300, 2))).tolist():
+        forged = {"series": {"boxes": [{"cuts": [[point, 1.0, prices]], "split": None}]}}
+        assert verdict(checker, log, {"proof": {**proof, **forged}}) == "FAILED"
 
 
 def test_an_incumbent_of_a_polytope(checker):
@@ -449,7 +533,7 @@ def test_what_is_not_covered_never_holds(checker):
     for problem, policy in (
         (largest(PLANS), sp.CombGapE(0.1)),
         (sp.problems.top_k(list("abc"), 2, goal="largest", list_plans=False, noise=1), sp.BetGapE()),
-        (hull(PLANS), sp.BetGapE(epsilon=0.1)),
+        (hull(PLANS, noise=None), sp.BetGapE(epsilon=0.1)),
     ):
         session = Session.create("memory://", "s", problem, policy=policy)
         assert verdict(checker, lines_of(session)) == "NOT COVERED"

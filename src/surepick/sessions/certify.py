@@ -145,12 +145,20 @@ def _none(state: SessionState) -> str:
 
 
 def _checker(state: SessionState) -> str:
-    """Return the command of the independent checker, or "" for a session that it does not cover."""
+    """Return the command of the independent checker, or "" for a session that it does not cover.
+
+    It checks answers, not which plans a spent budget leaves.
+    """
     problem, policy = state.problem, state.setup.policy
-    is_vertex = isinstance(problem, Polytope) and policy.epsilon == 0
-    is_covered = policy.name in COVERED and (problem.is_listed or is_vertex)
-    is_answered = state.status is State.CONFIDENT  # it does not check which plans a spent budget leaves
-    return CHECKER if is_covered and is_answered else ""
+    if policy.name not in COVERED or state.status is not State.CONFIDENT:
+        return ""
+    if problem.is_listed:
+        return CHECKER
+    if not isinstance(problem, Polytope):
+        return ""
+    if policy.epsilon == 0:
+        return CHECKER
+    return f"{CHECKER} certificate.json" if problem.knows_noise else ""
 
 
 def guarantee_of(state: SessionState) -> Guarantee:

@@ -36,6 +36,19 @@ def test_the_answer_is_a_plan_within_epsilon_and_its_proof_is_checked_without_a_
     assert objections(problem, plan, fewer, 0.05) == ["the boxes do not rule out all plans"]
 
 
+def test_a_tangent_so_far_away_that_only_rounding_is_left_proves_nothing():
+    problem, means = KINDS["3x3"](302)
+    run = sp.BetGapE(0.05, 0.05).start(problem)
+    plan = measured(run, means, np.random.default_rng(0)).plan
+    proof = run.proof()
+    prices = (0,) * (len(problem.form.right) + 1)
+    points = 10.0 ** np.random.default_rng(1).uniform([10, -5], [25, 3], (1000, 2))
+    for point in points.tolist():
+        boxes = [{"cuts": [[point, 1.0, prices]], "split": None}]
+        forged = {**proof, "series": {**proof["series"], "boxes": boxes}}
+        assert objections(problem, plan, forged, 0.05) == ["the boxes do not rule out all plans"]
+
+
 def test_ties_end_and_take_few_measurements():
     """By freeway many transports tie, and the exact question never ends."""
     problem, _ = KINDS["9x9"](7)

@@ -191,7 +191,7 @@ class Inequality(NamedTuple):
         total = float(e.sum()) + math.exp(self.log_cash - top)
         return top + math.log(total), float(e @ self.rates) / total, float(e @ self.rates**2) / total
 
-    def tangent(self, gain: float, square: float, nats: float) -> tuple[float, float]:
+    def tangent(self, gain: float, square: float, allowed: float) -> tuple[float, float]:
         """Return (slope, need) such that L - slope Q >= need implies the claim: its tangent at this L and Q.
 
         W is convex in (L, Q), so it lies above its tangent at (L0, Q0). Its derivatives are dW/dL = E[rate]
@@ -199,16 +199,20 @@ class Inequality(NamedTuple):
 
             W0 + E[rate] (L - L0) - E[rate^2] / 2 (Q - Q0) >= target.
 
-        Divide by E[rate] and collect the constants. `nats` is how far logarithms may err.
+        Divide by E[rate] and collect the constants. Logarithms may err by NATS, and these sums by ROUNDING of
+        the sizes of their terms: a point may be so far away that only the rounding of its sums is left.
+        `allowed` multiplies both.
 
         Without rates and for target > 0, sqrt(Q) lies below its tangent (sqrt(Q0) + Q / sqrt(Q0)) / 2.
         """
         if not len(self.rates):
             root = math.sqrt(square)
-            return self.target / (2 * root), self.target * root / 2 * (1 + nats)
+            return self.target / (2 * root), self.target * root / 2 * (1 + allowed * NATS)
         log_wealth, mean_rate, mean_square = self.at(gain, square)
         slope = mean_square / (2 * mean_rate)
-        return slope, gain - slope * square + (self.target - log_wealth + nats) / mean_rate
+        size = abs(gain) + slope * abs(square) + (abs(self.target) + abs(log_wealth)) / mean_rate
+        lacking = (self.target - log_wealth + allowed * NATS) / mean_rate
+        return slope, gain - slope * square + lacking + allowed * ROUNDING * size
 
 
 def errors_ahead(
@@ -346,7 +350,7 @@ def cut_box(
     const = size = need = 0.0
     if cut.at is not None:
         n = len(inequality.gains)
-        slope, need = inequality.tangent(*cut.at, allowed * NATS)
+        slope, need = inequality.tangent(*cut.at, allowed)
         costs[:n], const, size = secants(inequality, slope, low[:n], high[:n])
     prices = np.array(cut.prices, dtype=float) * cut.unit
     reduced = costs - prices @ system.matrix

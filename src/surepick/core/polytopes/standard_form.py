@@ -154,6 +154,7 @@ class StandardForm:
     upper: FloatArray  # (n_variables,) finite
     n_arms: int
     unit: float  # a power of 2, so that amounts are near 1
+    kept: IntArray  # (n_rows,) of the given rows, through a_ub, then a_eq, those that follow from no others
     is_whole: bool  # whether all entries of the matrix are whole numbers
     moves: BoolArray  # (n_arms,) which arms can differ between plans
     n_tight: int  # inequalities that can hold with equality
@@ -257,9 +258,10 @@ def standard_form(rows: Rows) -> StandardForm:
         raise ProblemError(_ONE_PLAN)
     n_tight = n_ub + int(is_active.sum())
     right = right / unit
-    for array in (matrix, right, low, high, moves):
+    given = np.append(np.arange(n_ub), n_ub + kept)
+    for array in (matrix, right, low, high, given, moves):
         read_only(array)
-    return StandardForm(matrix, right, low, high, n, unit, is_whole, moves, n_tight)
+    return StandardForm(matrix, right, low, high, n, unit, given, is_whole, moves, n_tight)
 
 
 def _power_of_two(size: float) -> float:
@@ -273,17 +275,9 @@ def _finite_bounds(rows: Rows) -> tuple[FloatArray, BoolArray]:
     no plan reaches it. Redundant bounds are replaced one after the other, so that of two bounds that imply
     each other one stays.
     """
-    matrix = np.vstack([rows.a_ub, rows.a_eq, -rows.a_eq])
-    right = np.concatenate([rows.b_ub, rows.b_eq, -rows.b_eq])
+    matrix, right, bounds = _ends_by_rows(rows)
     n = len(rows.names)
-    bounds = np.array([rows.lower, rows.upper])  # (2, n)
-    for _ in range(_PASSES):  # replace infinite bounds by those that single rows imply
-        implied = implied_bounds(matrix, right, bounds)
-        new = [np.where(np.isinf(bounds[side]), implied[side], bounds[side]) for side in (0, 1)]
-        if np.array_equal(new, bounds):
-            break
-        bounds = np.array(new)
-    for side, s in np.argwhere(np.isinf(bounds)).tolist():  # or that a linear program finds
+    for side, s in np.argwhere(np.isinf(bounds)).tolist():  # those that only a linear program finds
         bounds[side, s] = _extreme(rows, s, side)
     given = np.array([rows.lower, rows.upper])
     active = np.isfinite(given)
@@ -302,6 +296,37 @@ def _finite_bounds(rows: Rows) -> tuple[FloatArray, BoolArray]:
             moved[side, s] = True
             _loosen(bounds, moved)
     return bounds, active
+
+
+def _ends_by_rows(rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return rows as a.x <= b, and bounds (2, n) with the ends that follow from single rows."""
+    matrix = np.vstack([rows.a_ub, rows.a_eq, -rows.a_eq])
+    right = np.concatenate([rows.b_ub, rows.b_eq, -rows.b_eq])
+    bounds = np.array([rows.lower, rows.upper])  # (2, n)
+    for _ in range(_PASSES):  # replace infinite bounds by those that single rows imply
+        implied = implied_bounds(matrix, right, bounds)
+        new = [np.where(np.isinf(bounds[side]), implied[side], bounds[side]) for side in (0, 1)]
+        if np.array_equal(new, bounds):
+            break
+        bounds = np.array(new)
+    return matrix, right, bounds
+
+
+def priced_ends(rows: Rows) -> list[tuple[int, int, list[float]]]:
+    """Return the ends of amounts that no single row shows, with prices of the rows that show them together.
+
+    Each is (side, arm, prices): side 0 is the least amount and 1 the largest. With c = 1 on the arm, -1 for
+    the largest amount, and prices y that are at most 0 for rows a.x <= b, every plan has c.x >= y.b + r.x,
+    where r = c - y A is 0 up to rounding on arms without bounds.
+    """
+    found = []
+    for side, arm in np.argwhere(np.isinf(_ends_by_rows(rows)[2])).tolist():
+        weights = np.zeros(len(rows.names))
+        weights[arm] = 1.0 if side == 0 else -1.0
+        answer = rows.best(weights)
+        prices = np.append(np.minimum(answer.ineqlin.marginals, 0.0), answer.eqlin.marginals)
+        found.append((side, arm, prices.tolist()))
+    return found
 
 
 def _loosen(bounds: FloatArray, mask: BoolArray) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from surepick.core.arrays import FloatArray, IntArray, golden_multiples
 from surepick.core.polytopes.polytope import Polytope
 from surepick.core.polytopes.proofs import Inequality, errors_ahead, shown
-from surepick.core.polytopes.standard_form import ROUNDING
+from surepick.core.polytopes.standard_form import ROUNDING, priced_ends
 from surepick.core.run import Answer, Decision, Standing
 from surepick.design.grid import SHARE_BITS
 from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
@@ -159,7 +159,7 @@ class WithinPolytope(Question):
         self._relevant = problem.relevant
         self._scale = problem.sign * self._form.unit * self._form.moves  # of a mean, where amounts are near 1
         self._prover = Prover(self._form, self.rivals.first, epsilon)
-        self._point = golden_multiples(self._form.n_arms)  # like no plan; amounts are near 1 here
+        self._point = golden_multiples(self._form.n_arms) / self._form.unit  # amounts like those of no plan
         self.series: list[Series] = []
         nothing = np.zeros((0, self._form.n_arms))
         self.batches = Batches(nothing, np.zeros(0), nothing, nothing)
@@ -236,8 +236,12 @@ class WithinPolytope(Question):
     def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Return the bet sizes of a series that begins with the next batch, and its share of the cash.
 
-        There are no sizes, and no share, if none begins.
+        There are no sizes, and no share, if none begins. Of a final batch it is the series whose average is
+        tested, -1 for the leader.
         """
+        if batch.targets is not None and not batch.has_bets:
+            furthest = self._furthest()
+            return {"series": -1 if furthest is None else furthest}
         rates, targets, counts = np.zeros(0), batch.targets, batch.counts
         is_whole = bool((counts[self._relevant] > 0).all())  # a batch that is cut too short is no bet
         if targets is not None and is_whole and self.n_measured >= self.next_stake:
@@ -266,14 +270,19 @@ class WithinPolytope(Question):
             is_list = isinstance(shares, list) and len(shares) == len(decision.uses) and any(shares)
             return is_list and all(type(share) is int and 0 <= share <= 2**SHARE_BITS for share in shares)
 
+        def is_series(k: Any) -> bool:
+            return type(k) is int and (k == -1 or k in self._begun())
+
+        if decision.is_final:
+            return {"series": is_series, "shares": are_shares}
         checks: dict[str, Check] = {"rates": are_rates, "shares": are_shares}
         return checks | ({"stake": is_share} if decision.more.get("rates") else {})
 
     def follow(self, decision: Decision, estimates: Estimates) -> None:
         """Take on the leader; begin the series that the decision names with some of the cash."""
         self.leader = decision.leader
-        rates = np.array(decision.more["rates"], dtype=float)
-        if len(rates) and not decision.is_final:
+        rates = np.array(decision.more.get("rates", ()), dtype=float)
+        if len(rates):
             amount = self.wealth.withdraw(decision.more["stake"])
             stakes = np.full(len(rates), amount - math.log(len(rates)))
             self.series.append(Series(stakes, rates, len(self.batches)))
@@ -284,8 +293,8 @@ class WithinPolytope(Question):
         del estimates
         if not decision.is_final:
             return [LeaderBet(self._plan(self.leader))]
-        k, cash = self._furthest(), self.wealth.log_cash
-        if k is None:
+        k, cash = decision.more["series"], self.wealth.log_cash
+        if k < 0:
             return [PlanTest(self._plan(self.leader), cash, -1)]
         level = self._level(k, cash)
         return [PlanTest(self.batches.average(self.series[k]), level, k if level > cash else -1)]
@@ -405,20 +414,29 @@ class WithinPolytope(Question):
         return self.rivals.vertices.plan_at(basis_of(basis))
 
     def proof(self) -> Mapping[str, Any] | None:
-        """Return boxes that together hold all plans, each ruled out, as JSON values."""
+        """Return boxes that together hold all plans, each ruled out, as JSON values.
+
+        Their numbers are in the units and rows of the standard form, which are named for readers without it.
+        """
         plan, tested = self._proved_plan(), self.tested
         if plan is None:
             return None
-        average = (plan * self._form.unit).tolist()
+        form = self._form
+        found = {
+            "average": (plan * form.unit).tolist(),
+            "unit": form.unit,
+            "rows": form.kept.tolist(),
+            "ends": priced_ends(self._problem.rows),
+        }
         if self.proved is not None:
-            return {"average": average, "series": self._shown(self._inequality(self.proved))}
+            return {**found, "series": self._shown(self._inequality(self.proved))}
         assert tested is not None
         before = None
         if tested.series >= 0:
             before = self._inequality(tested.series)._replace(target=tested.log_wealth)
         errors = SubGaussian.errors_for(self.wealth.threshold - tested.log_wealth, gaussian=tested.gaussian)
         return {
-            "average": average,
+            **found,
             "series": None if before is None else self._shown(before, quick=True),
             "log_wealth": tested.log_wealth,
             "gaussian": tested.gaussian,
