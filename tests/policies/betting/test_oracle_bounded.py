@@ -143,3 +143,48 @@ def test_a_smaller_delta_within_epsilon_continues_soundly_and_a_gift_is_caught(k
         return measured(run, means, rng, budget=400 - run.counts.sum()) == Stop(tuple(WORSE))
 
     assert errs_more_often_than(0.1, is_wrong, 60) == (kind is Generous)
+
+
+class Turncoat(OracleBest):
+    """After the first stage the worse of two plans leads, with bets of a fixed size: both are free."""
+
+    has_turned = False
+
+    def _reopen(self):
+        super()._reopen()
+        self.has_turned = True
+
+    def _keeps_lead(self, best, estimates):
+        if self.has_turned:
+            self.leader = np.array([0.0, 1.0])
+        return self.has_turned
+
+    def terms(self, estimates, batch):
+        terms = super().terms(estimates, batch)
+        size = 0.3 * float(batch.counts.min())
+        return terms | ({"sizes": [0.0, size]} if self.has_turned and terms else {})
+
+
+class GivesToAll(Turncoat):
+    """A control: what the first stage has proved for its leader is there for the bets of all."""
+
+    def _reopen(self):
+        reached = self.wealth.threshold
+        super()._reopen()
+        self.accounts, self.wealth.log_cash = {}, reached
+
+
+@pytest.mark.parametrize("kind", [Turncoat, GivesToAll])
+def test_a_smaller_delta_continues_soundly_and_what_is_there_for_all_leaders_is_caught(kind):
+    """The better plan is the answer at delta .05; the worse one is rarely that at .048."""
+    two = asked(np.eye(2))
+
+    def is_wrong(seed):
+        rng = np.random.default_rng([6, seed])
+        run = BatchRun(two, sp.BetGapE(0.05), kind(two, 0.05))
+        if measured(run, [0.3, 0.0], rng) != Stop((1.0, 0.0)):
+            return False
+        run.lower_delta(sp.BetGapE(0.048), 0.048)
+        return measured(run, [0.3, 0.0], rng, budget=1000) == Stop((0.0, 1.0))
+
+    assert errs_more_often_than(0.048, is_wrong, 60) == (kind is GivesToAll)

@@ -153,8 +153,12 @@ class OracleBest(Question):
     # accounts
 
     def _key(self, plan: FloatArray) -> str:
-        """Return the name of the account that rules out rivals of this plan."""
-        return _text(plan) if self.epsilon else "common"
+        """Return the name of the account that rules out rivals of this plan.
+
+        Without epsilon it is that of all leaders, unless a later stage has opened one for this plan alone.
+        """
+        own = _text(plan)
+        return own if self.epsilon or own in self.accounts else "common"
 
     @property
     def _account(self) -> PlanAccount:
@@ -371,8 +375,8 @@ class OracleBest(Question):
         """Continue with a smaller delta.
 
         Plans that are ruled out are no longer measured, so that their wealth is not known beyond the present
-        delta. When all but the leader are, each has had 1/delta, and a second stage begins with that much:
-        for all leaders, or with epsilon for this one alone.
+        delta. When all but the leader are, each of them has had 1/delta, and a second stage begins with that
+        much for this leader alone.
         """
         self.later_threshold = -math.log(delta)
         if self.has_leader and self.is_answered:
@@ -381,18 +385,15 @@ class OracleBest(Question):
     def _reopen(self) -> None:
         """Begin the next stage: the leader may use as much against every plan as the last one has asked for.
 
-        With epsilon the cash of all stays as it is, and the rest is the leader's own. Where it is worse than
-        the best plan by more than epsilon, the wealth against the best plan has had that much; where it is
-        not, its account counts for nothing.
+        The cash of all stays as it is, and the rest is the leader's own. Where the leader is a wrong answer,
+        the wealth against the best plan has had that much. Where it is right, its account counts for nothing:
+        the wealth against the leader itself, which other leaders may use, has not had it.
         """
         reached, cash = self.wealth.threshold, self.wealth.log_cash
         self.wealth.threshold, self.later_threshold = self.later_threshold, 0.0
-        self.accounts, self.candidate, self.next_stake = {}, {}, 0.0
-        if self.epsilon:
-            account = self.accounts[self._key(self.leader)] = self._plan_wealth.open()
-            account.log_cash = reached + math.log1p(-math.exp(cash - reached))
-        else:
-            self.wealth.log_cash = reached
+        account = self._plan_wealth.open()
+        account.log_cash = reached + math.log1p(-math.exp(cash - reached))
+        self.accounts, self.candidate, self.next_stake = {_text(self.leader): account}, {}, 0.0
 
     def _cash(self, account: PlanAccount) -> float:
         """Return the uninvested wealth that the leader of this account may use."""
