@@ -1,4 +1,4 @@
-"""The errors in the CombGapE paper, each shown by a number: the table of docs/guarantees.md.
+"""The errors in the CombGapE paper, each shown by a number: the table of docs/benchmarks.md.
 
 python benchmarks/paper_errors.py             # all of them; the example takes some minutes
 python benchmarks/paper_errors.py factor-4    # one of them

@@ -60,7 +60,7 @@ def radius(
 def published_radius(
     difference: np.ndarray, counts: np.ndarray, n_plans: int, scale: np.ndarray, delta: float
 ) -> float:
-    """The radius that the paper prints, its equation (1). It is too small: see docs/guarantees.md."""
+    """The radius that the paper prints, its equation (1). It is too small: see docs/benchmarks.md."""
     used = np.flatnonzero(difference)
     spread = np.sum((difference[used] * scale[used]) ** 2 / counts[used])
     t = counts.sum() + 1

@@ -1,4 +1,4 @@
-"""Who may import whom: the picture that opens `docs/architecture.md`, enforced."""
+"""Who may import whom: the picture in `CONTRIBUTING.md`, enforced."""
 
 import ast
 from pathlib import Path

@@ -205,9 +205,11 @@ def test_the_code_is_read_by_the_other_supported_pythons(version):
 
 def test_the_supported_pythons_are_the_same_everywhere():
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"  # no upper end: Numba has one of its own
-    for file in ("README.md", "Makefile", "docs/start/install.md"):
+    for file in ("README.md", "Makefile", "docs/start/first-decision.md"):
         assert f"Python {PYTHONS[0]} or newer" in (ROOT / file).read_text(encoding="utf-8")
-    assert f"{PYTHONS[0]} to {PYTHONS[-1]}" in (ROOT / "docs/start/install.md").read_text(encoding="utf-8")
+    assert f"{PYTHONS[0]} to {PYTHONS[-1]}" in (ROOT / "docs/start/first-decision.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_version_has_one_place():

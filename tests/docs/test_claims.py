@@ -91,6 +91,6 @@ def test_the_wrong_answers_of_each_radius_are_those_of_its_study():
         {row["method"]: row["wrong"].split()[0] for row in rows("radii.md", heading)}
         for heading in ("### Two arms, gap .02", "### Three arms, gap .05")
     )
-    page = words("docs/guarantees.md").replace("**", "").replace(", more than the 100 allowed", "")
+    page = words("docs/benchmarks.md").replace("**", "").replace(", more than the 100 allowed", "")
     for radius in ("published", "heuristic", "normal-mixture", "kaufmann-koolen"):
         assert f"| {radius} | {two[radius]} | {three[radius]} |" in page

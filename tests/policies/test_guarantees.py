@@ -1,4 +1,4 @@
-"""Error rates of the radii on the instances of docs/guarantees.md, with a negative control.
+"""Error rates of the radii on the instances of docs/benchmarks.md, with a negative control.
 
 A sound radius passes the exact binomial test of "wrong with probability at most delta"; the published radius
 must fail the very same test.

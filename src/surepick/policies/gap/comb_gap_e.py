@@ -40,7 +40,7 @@ class CombGapE(RadiusPolicy):
 
     `arm_rule="naive"` measures the least measured arm on which they differ, the paper's baseline. `radius` is
     one of `normal-mixture`, `normal-mixture-joint`, `kaufmann-koolen` (proved), `published` (to reproduce the
-    paper; its guarantee does not hold, see docs/guarantees.md) or `heuristic` (to compare with published
+    paper; its guarantee does not hold, see docs/benchmarks.md) or `heuristic` (to compare with published
     tables; it has no proof).
 
     >>> import surepick as sp

@@ -17,7 +17,7 @@ y and support supp(y), with T_s measurements of arm s of noise scale R_s,
 *rectangle* (CLUCB) has another form: radius(y) = sqrt(2 level) sum_s |y_s| R_s / sqrt(T_s), with
 level = log(4 d t^3 / delta).
 
-*published*: eq. (1) of Nakamura & Sugiyama. Its proof has three holes (docs/guarantees.md): it is for
+*published*: eq. (1) of Nakamura & Sugiyama. Its proof has three holes (docs/benchmarks.md): it is for
 reproducing the paper and has no guarantee.
 
 *heuristic*: the threshold of most published experiments with likelihood-ratio stops (Garivier & Kaufmann

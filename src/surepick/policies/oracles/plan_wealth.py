@@ -1,4 +1,4 @@
-"""Wealth against any plan of a set that is never listed: corollary 9 of the theorem in `inference`.
+"""Wealth against any plan of a set that is never listed: corollary 6 in docs/theory.md.
 
 All bets are functions of a plan and of what is fixed before a batch (`OracleBet`), so that the wealth against
 a plan can be computed when the plan turns up. With x the leader, m the batch's own averages, v_s the variance
