@@ -82,21 +82,14 @@ def fill(url: str, size: int, policy: Policy = POLICIES["Uniform"]) -> None:
 
 def copy_log(source: Store, target: Store) -> None:
     """The same log and snapshot in another store."""
-    events = source.read(NAME)
-    head = target.create(NAME, [])
-    batch = []
-    for event in events:
-        batch.append((event.kind, event.body, event.time, event.key))
-        if len(batch) == 5000:
-            head, batch = append(target, batch, head), []
-    append(target, batch, head)
-    snapshot = source.snapshot(NAME)
+    old, new = source.log(NAME), target.create(NAME, [])
+    rows = old.read()
+    while events := list(itertools.islice(rows, 5000)):
+        drafts = [Draft(event.kind, event.body, event.time, event.key) for event in events]
+        new.append(drafts, expected=new.head())
+    snapshot = old.snapshot()
     if snapshot is not None:
-        target.save_snapshot(NAME, snapshot)
-
-
-def append(store: Store, rows: list, head):
-    return store.append(NAME, [Draft(*row) for row in rows], expected=head)
+        new.save_snapshot(snapshot)
 
 
 def surepick_worker(url: str, i: int, seconds: float, measuring: float, together, results) -> None:

@@ -190,15 +190,15 @@ def test_what_is_given_back_while_the_last_decision_is_made_counts_in_its_end(mo
 
     def decide_slowly(ledger):
         monkeypatch.setattr(SessionState, "decide", decide)
-        *_, last = store.read("race")
+        *_, last = store.log("race").read()
         busy = Draft("released", Released(0, 1, "", "busy").encode(), last.time)
-        store.append("race", [busy], expected=last.head)  # by a worker that dies before it could decide
+        store.log("race").append([busy], expected=last.head)  # by a worker that dies before it could decide
         return decide(ledger)
 
     session.tell(first, 1.0)
     monkeypatch.setattr(SessionState, "decide", decide_slowly)
     session.tell(second, 0.0)
-    assert [event.kind for event in store.read("race")][-2:] == ["released", "stopped"]
+    assert [event.kind for event in store.log("race").read()][-2:] == ["released", "stopped"]
     anew = sp.Session.load(store, "race").state().to_json()
     assert anew["releases"] == {"0.1": 1}
     assert session.state().to_json() == anew

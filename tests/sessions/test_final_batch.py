@@ -121,7 +121,7 @@ def test_nothing_comes_after_it(change, error, field, ended):
     before = session.journal.head
     with refuses(field, error):
         change(session)
-    assert session.store.head("mine") == before
+    assert session.journal.log.head() == before
 
 
 @pytest.mark.parametrize("n_ahead", [0, 2])
@@ -147,4 +147,4 @@ def test_looking_at_a_long_batch_walks_not_all_of_it_and_changes_nothing():
     assert session.view().n_open > far / 2
     (first,) = session.pending(1)
     assert first.wanted > 0
-    assert session.journal.head == session.store.head("mine") == before
+    assert session.journal.head == session.journal.log.head() == before

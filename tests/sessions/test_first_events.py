@@ -45,7 +45,7 @@ def refused(session, body):
     store = with_first(session, body)
     with pytest.raises(SurepickError):
         Session.load(store, "s")
-    return verify(store, "s")
+    return verify(store.log("s"))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_verify_says_that_any_odd_first_event_does_not_hold():
             body = {**copy.deepcopy(true), name: value}
             if body == true or (name, value) in HONEST:
                 continue
-            found = list(with_first(session, body).read("s"))
+            found = list(with_first(session, body).log("s").read())
             assert not verify_events("s", found, found[-1].head).holds, (name, value)
     assert verify_events("s", events, events[-1].head).holds
 

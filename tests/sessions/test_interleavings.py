@@ -102,7 +102,7 @@ def begun(beginning):
         n = 1 if beginning == "just begun" else expected.n_measured - 1
         answer(session, lambda request: TAPES.value(request.token), n=n, worker="a")
     TOKENS[seed] = session.pending()[0].token
-    session.store.release(NAME, [lease.token for lease in session.store.leases(NAME)])
+    session.journal.log.release([lease.token for lease in session.journal.log.leases()])
     return database
 
 
@@ -163,20 +163,20 @@ def check_leases(database, *told):
     given = [request for requests in told if isinstance(requests, list) for request in requests]
     workers = {(request.token, request.worker) for request in given}
     assert len({token for token, _ in workers}) == len(workers), "two workers have one token"
-    leased = {(lease.token, lease.worker) for lease in database.now.leases(NAME)}
+    leased = {(lease.token, lease.worker) for lease in database.now.log(NAME).leases()}
     assert leased <= workers, "a lease that nobody knows of"
 
 
 def left(database):
     """What the log says in the end; the order of things that commute makes no difference."""
-    events = [(event.kind, json.loads(event.body)) for event in database.now.read(NAME)]
+    events = [(event.kind, json.loads(event.body)) for event in database.now.log(NAME).read()]
     ledger, values = SessionState(Setup.from_json(events[0][1])), []
     for kind, body in events[1:]:
         if kind == "measured":
             extra = body["request"] != f"{body['probe']}.{body['index']}"  # it may come after the end, too
             values.append((body["probe"], body["values"], body["worker"], not extra and ledger.is_over))
         ledger.apply(decode(kind, codec.dumps(body)))
-    assert verify_events(NAME, list(database.now.read(NAME)), database.now.head(NAME)).holds
+    assert verify_events(NAME, list(database.now.log(NAME).read()), database.now.log(NAME).head()).holds
     # an extra measurement is used at the next decision that wants it, and which that is depends on the order
     return (
         None if ledger.n_extra else (ledger.status, ledger.plan),
@@ -222,11 +222,12 @@ class Watch:
         return 0.0
 
 
+# Whether decisions are slow, and whether those who claim leases wait for those who append, as in SQLite.
 MODES = {
-    "alone, quick": (-1, False, True),
-    "alone, slow": (-1, True, False),
-    "in company, quick": (10**6, False, False),
-    "in company, slow": (10**6, True, True),
+    "quick, one lock": (False, True),
+    "quick, two locks": (False, False),
+    "slow, one lock": (True, True),
+    "slow, two locks": (True, False),
 }
 BETS = "of bets"  # a session of BetGapE, to which plans can be added, some way into its second round
 BEGINNINGS = ("just begun", "before the last measurement")
@@ -234,9 +235,9 @@ BEGINNINGS = ("just begun", "before the last measurement")
 
 def interleave(mode, beginning, pairs):
     """Run these pairs in every interleaving; how many there were."""
-    alone_after, slow, one_lock = MODES[mode]
+    slow, one_lock = MODES[mode]
     n = 0
-    with mock.patch.multiple(journal, time=Watch(slow=slow), ALONE_AFTER=alone_after):
+    with mock.patch.object(journal, "time", Watch(slow=slow)):
         begin = begun(beginning)
         for names in pairs:
             pair = Pair(begin, names, one_lock=one_lock)
@@ -247,7 +248,7 @@ def interleave(mode, beginning, pairs):
     return n
 
 
-OFTEN = [("alone, quick", "just begun"), ("in company, slow", "before the last measurement")]
+OFTEN = [("quick, one lock", "just begun"), ("slow, two locks", "before the last measurement")]
 ALL = [
     pytest.param(*case, marks=() if case in OFTEN else pytest.mark.slow)
     for case in itertools.product(MODES, BEGINNINGS)
@@ -262,7 +263,7 @@ def test_two_operations_at_once_are_one_after_the_other(mode, beginning):
 @pytest.mark.parametrize(
     ("mode", "pairs"),
     [
-        pytest.param("alone, quick", SOME_NEW_PAIRS, id="some"),
+        pytest.param("quick, one lock", SOME_NEW_PAIRS, id="some"),
         *(pytest.param(mode, NEW_PAIRS, id=mode, marks=pytest.mark.slow) for mode in MODES),
     ],
 )
@@ -280,4 +281,4 @@ def test_two_newer_operations_at_once_are_one_after_the_other(mode, pairs):
 def test_a_planted_mistake_is_found_among_the_interleavings(mistake, names, beginning, monkeypatch):
     mistake(monkeypatch)
     with pytest.raises((AssertionError, ConflictError)):  # the key of an extension is taken
-        interleave("in company, slow", beginning, [names])
+        interleave("slow, one lock", beginning, [names])

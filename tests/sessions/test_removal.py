@@ -12,7 +12,6 @@ from surepick.core.policy import start
 from surepick.core.run import Stop
 from surepick.errors import ParameterError, SessionError
 from surepick.policies import CLUCB
-from surepick.sessions import journal
 from surepick.sessions.events import Asked, Extended, Measured, Stopped, decode
 
 SLIP = 1200.0
@@ -161,8 +160,7 @@ def test_extra_late_and_early_values_wait_in_the_stream_and_are_used_in_order():
     assert holds(session)
 
 
-def test_a_value_of_an_arm_that_another_process_added_is_removed_by_its_number(monkeypatch):
-    monkeypatch.setattr(journal, "ALONE_AFTER", -1)
+def test_a_value_of_an_arm_that_another_process_added_is_removed_by_its_number():
     session = begun()
     other = sp.Session.load(session.store, "s")
     other.add_plan("new", {"arm 0": 1.0, "more": 1.0}, arms=["more"])

@@ -94,7 +94,7 @@ def test_every_policy_is_opened_from_its_snapshot_and_decides_the_same(policy, s
     tapes, replays = Tapes(), random.Random(0)
     while requests := session.ask(3):
         tell_all(session, requests, tapes)
-        if session.store.snapshot("mine") is not None and replays.random() < 0.2:
+        if session.journal.log.snapshot() is not None and replays.random() < 0.2:
             session = Session.load(sqlite_url, "mine")
     assert same_run(session.outcome, expected)
     monkeypatch.undo()
@@ -125,13 +125,13 @@ def test_after_every_kind_of_event_a_snapshot_opens_to_what_the_log_says(
     session = Session.create(sqlite_url, "mine", problem(), policy=sp.BetGapE(delta=0.1), seed=3)
     tapes = Tapes()
     answer(session, lambda request: tapes.value(request.token), n=12)
-    before = session.store.snapshot("mine")
+    before = session.journal.log.snapshot()
     assert before is not None
     change(session)
     if keeps:
         session.journal._save_snapshot()
     else:
-        session.store.save_snapshot("mine", before)
+        session.journal.log.save_snapshot(before)
     kept = Session.load(sqlite_url, "mine")
     monkeypatch.setattr(Journal, "_kept_state", lambda self: None)
     whole = Session.load(sqlite_url, "mine")
@@ -148,9 +148,9 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(body, sqlite_url, monkeypat
     monkeypatch.setattr("surepick.sessions.journal.SNAPSHOT_EVERY", 5)
     session, tapes = new(sqlite_url), Tapes()
     answer(session, lambda request: tapes.value(request.token), n=12)
-    snapshot = session.store.snapshot("mine")
+    snapshot = session.journal.log.snapshot()
     assert snapshot is not None
-    session.store.save_snapshot("mine", snapshot._replace(body=body))
+    session.journal.log.save_snapshot(snapshot._replace(body=body))
     again = Session.load(sqlite_url, "mine")
     assert again.state().n_values == session.state().n_values
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
@@ -233,11 +233,11 @@ def test_several_values_end_the_leases_of_all_their_places(store):
     theirs = session.ask(3, worker="slow")
     for _ in range(4):
         requests = session.ask(40)
-        assert len(store.leases("mine")) == len(theirs) + len(requests)  # what the next who asks reads
+        assert len(store.log("mine").leases()) == len(theirs) + len(requests)  # what the next who asks reads
         for arm in {request.probe for request in requests}:
             mine = [request for request in requests if request.probe == arm]
             session.tell(mine[0], [0.5] * len(mine))
-        assert {lease.token for lease in store.leases("mine")} == {request.token for request in theirs}
+        assert {lease.token for lease in store.log("mine").leases()} == {request.token for request in theirs}
     assert session.state().n_values == 160
 
 
@@ -271,7 +271,7 @@ def test_the_last_values_are_read_from_the_end_of_the_log(store, monkeypatch):
     for _ in range(60):
         session.tell(0, [1.0] * 5)
         tell_all(session, session.ask(4), Tapes())
-    read, seen = type(session.store).read, list[Event]()
+    read, seen = type(session.journal.log).read, list[Event]()
 
     def counting(*given, **more):
         for event in read(*given, **more):
@@ -279,7 +279,7 @@ def test_the_last_values_are_read_from_the_end_of_the_log(store, monkeypatch):
             yield event
 
     expected = list(session.measurements())[-7:]
-    monkeypatch.setattr(type(session.store), "read", counting)
+    monkeypatch.setattr(type(session.journal.log), "read", counting)
     assert list(session.measurements(7)) == expected
     assert len(seen) < 60 < session.state().n_values
     assert len(list(session.measurements(10**6))) == session.state().n_values

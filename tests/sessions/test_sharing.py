@@ -47,7 +47,7 @@ def test_what_a_process_without_a_name_had_is_free_once_it_has_ended(sqlite_url,
     wait_for(lambda: bool((tmp_path / "asked 0").read_text()))
     first = (tmp_path / "asked 0").read_text()
     assert session.ask()[0].token != first
-    session.store.release("mine", [lease.token for lease in session.leases() if lease.token != first])
+    session.journal.log.release([lease.token for lease in session.leases() if lease.token != first])
     with refuses("worker", SessionError):
         session.release(first)
     os.kill(worker.pid or 0, signal.SIGKILL)

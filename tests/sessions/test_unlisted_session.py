@@ -106,7 +106,7 @@ def test_restarts_and_snapshots_change_nothing(policy, url, monkeypatch):
         if not requests:
             break
         session.store.close()
-    assert (session.store.snapshot("mine") is not None) == (policy.name == "BetGapE")  # peers keep no state
+    assert (session.journal.log.snapshot() is not None) == (policy.name == "BetGapE")  # peers keep no state
     assert session.status != "running"
     assert same_run(session.outcome, expected)
     monkeypatch.setattr(Journal, "_kept_state", lambda self: None)  # the log alone
@@ -137,7 +137,7 @@ def test_verify_decides_every_round_again(ended):
         calls += 1
         return least_tree(weights) if calls <= 3 else another_tree(weights)
 
-    verdict = verify(ended.store, "mine", oracle=lies)
+    verdict = verify(ended.journal.log, oracle=lies)
     assert not verdict.holds
     assert verdict.event is not None
     assert list(ended.events())[verdict.event - 1].kind == "asked"
@@ -148,7 +148,7 @@ def test_without_its_function_a_session_is_not_opened(url):
     with pytest.raises(MissingFunctionError):
         Session.load(url, "mine")
     with pytest.raises(ParameterError):
-        verify(open_store(url), "mine")
+        verify(open_store(url).log("mine"))
     assert Session.load(url, "mine", problem=least_tree).status == "running"
 
 

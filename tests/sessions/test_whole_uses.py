@@ -286,5 +286,5 @@ def test_a_log_that_asks_for_other_plan_probes_does_not_hold(change):
     drafts = [Draft(e.kind, e.body, e.time, e.key) for e in events]
     drafts[1] = drafts[1]._replace(body=codec.dumps({**asked, "plays": other}))
     store.create("forged", drafts)
-    forged = list(store.read("forged"))
+    forged = list(store.log("forged").read())
     assert verify_events("forged", forged, forged[-1].head).holds == (other == asked["plays"])

@@ -33,8 +33,8 @@ def path(tmp_path):
 def test_a_healthy_store_is_well_also_in_use_and_a_plain_copy_of_it_lacks_values(path):
     diagnosis = examine(str(path))
     assert (diagnosis.is_well, diagnosis.advice) == (True, "")
-    store = open_store(str(path))
-    store.append("trips", [note("in the write-ahead log")], expected=store.head("trips"))
+    log = open_store(str(path)).log("trips")
+    log.append([note("in the write-ahead log")], expected=log.head())
     assert examine(str(path)).logs[0].n_proved == N_EVENTS + 1
     shutil.copy(path, path.with_name("cp.db"))  # why there is `backup`
     assert examine(str(path.with_name("cp.db"))).logs[0].n_proved == N_EVENTS
@@ -122,12 +122,12 @@ def test_a_changed_event_is_found_on_a_server_and_in_a_backup(postgres_url, path
 
 def test_a_backup_of_a_store_in_use_has_all_that_was_acknowledged(tmp_path):
     url, stop, acknowledged = str(tmp_path / "store.db"), threading.Event(), [1]
-    head = open_store(url).create("trips", [note()])
+    head = open_store(url).create("trips", [note()]).head()
 
     def write():
-        store, last = open_store(url), head
+        log, last = open_store(url).log("trips"), head
         while not stop.is_set():
-            last = store.append("trips", [note("x" * 500)], expected=last)
+            last = log.append([note("x" * 500)], expected=last)
             acknowledged[0] = last.position
 
     writer = threading.Thread(target=write)
@@ -142,8 +142,8 @@ def test_a_backup_of_a_store_in_use_has_all_that_was_acknowledged(tmp_path):
         stop.set()
         writer.join()
     assert sorted(path.name for path in tmp_path.glob("copy 0*")) == ["copy 0.db"]
-    restored = open_store(str(tmp_path / "copy 0.db"))
-    restored.append("trips", [note()], expected=restored.head("trips"))
+    restored = open_store(str(tmp_path / "copy 0.db")).log("trips")
+    restored.append([note()], expected=restored.head())
 
 
 def test_a_backup_overwrites_nothing_and_a_server_has_its_own_tools(path, postgres_url):

@@ -26,23 +26,23 @@ url, flag, fence = sys.argv[1], Path(os.environ["DISK_FAILS"]), sys.argv[2] == "
 if not fence:
     sqlite.Sqlite._move_log = lambda self, connection: None
 store = open_store(url)
-store.create("trips", [Draft("noted", "{}", 1.5, "first")])
+log = store.create("trips", [Draft("noted", "{}", 1.5, "first")])
 store.close()
 bystander = open_store(url)  # so that no connection is the last, which would move the log by itself
 bystander.names()
 for i in range(3):
-    store.claim("trips", [f"{i}.{k}" for k in range(5)], worker="w", until=9.0, now=0.0)
+    log.claim([f"{i}.{k}" for k in range(5)], worker="w", until=9.0, now=0.0)
     flag.touch()
     for _ in range(2):
         try:
-            store.append("trips", [Draft("noted", "{}", 1.5, str(i))], expected=store.head("trips"))
+            log.append([Draft("noted", "{}", 1.5, str(i))], expected=log.head())
             sys.exit("a failed fsync was acknowledged")
         except StoreError:
             pass
     flag.unlink()
-    if store.find("trips", str(i)) is None:
-        store.append("trips", [Draft("noted", "{}", 1.5, str(i))], expected=store.head("trips"))
-    store.append("trips", [Draft("noted", "{}", 1.5, f"{i}, later")], expected=store.head("trips"))
+    if log.find(str(i)) is None:
+        log.append([Draft("noted", "{}", 1.5, str(i))], expected=log.head())
+    log.append([Draft("noted", "{}", 1.5, f"{i}, later")], expected=log.head())
 os._exit(0)
 """
 
@@ -63,7 +63,7 @@ def after_a_power_cut(tmp_path, fence):
     assert done.returncode == 0, done.stderr
     left = str(images / "store.db")
     assert examine(left).is_well
-    return [str(event.key) for event in open_store(left).read("trips")]
+    return [str(event.key) for event in open_store(left).log("trips").read()]
 
 
 ACKNOWLEDGED = ["first", *(key for i in range(3) for key in (str(i), f"{i}, later"))]

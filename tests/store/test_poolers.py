@@ -11,10 +11,9 @@ from psycopg.conninfo import conninfo_to_dict
 import surepick as sp
 from pooler import Pooler
 from session_tools import Tapes, problem, run_to_end, same_run
-from store_contract import in_threads, note
+from store_contract import append_held, in_threads, note
 from store_workers import query
 from surepick.sessions.session import Session
-from surepick.sessions.verify import verify
 from surepick.store import open_store
 
 POLICY = sp.CombGapE(delta=1e-3)
@@ -45,47 +44,44 @@ def pooled_url(postgres_url, memory_disk):
 def test_a_session_behind_a_pooler_decides_as_ever(pooled_url):
     session, tapes = Session.create(pooled_url, "mine", problem(), policy=POLICY, seed=3), Tapes()
     assert same_run(run_to_end(session, tapes), sp.simulate(problem(), Tapes(), policy=POLICY, seed=3))
-    assert verify(Session.load(pooled_url, "mine").store, "mine").holds
+    assert Session.load(pooled_url, "mine").verify().holds
 
 
 def test_threads_behind_a_pooler_lose_nothing(pooled_url):
-    store = open_store(pooled_url)
-    store.create("trips", [note()])
+    log = open_store(pooled_url).create("trips", [note()])
 
     def work(i):
         for j in range(20):
-            with store.transaction("trips"):
-                store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
-            store.claim("trips", [f"w{i}", f"t{j}"], worker=str(i), until=10.0, now=0.0)
+            append_held(log, note(key=f"{i}-{j}"))
+            log.claim([f"w{i}", f"t{j}"], worker=str(i), until=10.0, now=0.0)
 
     in_threads(5, work)
-    keys = [str(event.key) for event in store.read("trips")][1:]
+    keys = [str(event.key) for event in log.read()][1:]
     assert sorted(keys) == sorted(f"{i}-{j}" for i in range(5) for j in range(20))
 
 
 def test_every_append_waits_for_the_disk_whatever_others_have_set(pooled_url):
-    store = open_store(pooled_url)
-    head = store.create("trips", [note()])
+    log = open_store(pooled_url).create("trips", [note()])
+    head = log.head()
     with psycopg.connect(pooled_url, autocommit=True, prepare_threshold=None) as other:
         other.execute(WATCH_COMMITS)
         for _ in range(9):  # each time on another connection of the pooler
             other.execute("SET synchronous_commit = off")
         for _ in range(6):
-            store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
-            store.look("trips", after=head)
-            head = store.append("trips", [note()], expected=head)
-            with store.transaction("trips"):
-                assert query(store, "SHOW synchronous_commit") == [("on",)]
-                head = store.append("trips", [note()], expected=head)
+            log.claim(["a"], worker="w", now=0.0, until=1.0)
+            log.look(after=head)
+            head = log.append([note()], expected=head)
+            with log.transaction(after=head):
+                assert query(log, "SHOW synchronous_commit") == [("on",)]
+                head = log.append([note()], expected=head)
         waits = other.execute("SELECT waits FROM commits").fetchall()
     assert waits == [("on",)] * 12
 
 
 def test_a_stronger_setting_of_the_server_is_kept(postgres_url):
-    store = open_store(postgres_url + "%20-csynchronous_commit%3Dremote_apply")
-    store.create("trips", [note()])
-    with store.transaction("trips"):
-        assert query(store, "SHOW synchronous_commit") == [("remote_apply",)]
+    log = open_store(postgres_url + "%20-csynchronous_commit%3Dremote_apply").create("trips", [note()])
+    with log.transaction(after=log.head()):
+        assert query(log, "SHOW synchronous_commit") == [("remote_apply",)]
 
 
 def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url):
@@ -97,14 +93,14 @@ def test_nothing_that_a_store_sets_reaches_other_programs(pooled_url):
             ]
 
         before = settings()
-        store = open_store(pooled_url)
-        head = store.create("trips", [note()])
+        log = open_store(pooled_url).create("trips", [note()])
+        head = log.head()
         for _ in range(5):
-            store.claim("trips", ["a"], worker="w", now=0.0, until=1.0)
-            store.look("trips", after=head)
-            with store.transaction("trips", durable=False):
-                store.claim("trips", ["b"], worker="w", now=0.0, until=1.0)
-            head = store.append("trips", [note()], expected=head)
+            log.claim(["a"], worker="w", now=0.0, until=1.0)
+            log.look(after=head)
+            with log.transaction(after=head, durable=False):
+                log.claim(["b"], worker="w", now=0.0, until=1.0)
+            head = log.append([note()], expected=head)
         assert settings() == before
 
 
@@ -124,4 +120,4 @@ def test_a_server_that_is_set_to_stricter_isolation_refuses_nobody(postgres_url,
 
     in_threads(4, work)
     assert query(open_store(strict), "SHOW default_transaction_isolation") == [(level,)]
-    assert verify(Session.load(strict, "mine").store, "mine").holds
+    assert Session.load(strict, "mine").verify().holds

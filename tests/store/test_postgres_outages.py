@@ -13,7 +13,6 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, problem, run_to_end, same_run, tell_until_refused
 from surepick.errors import StoreError
-from surepick.sessions import journal
 from surepick.sessions.session import Session
 
 POLICY = sp.CombGapE(delta=1e-3)
@@ -100,9 +99,8 @@ def _host(url):
     return url.split("host=")[1].split("&")[0]
 
 
-@pytest.fixture(params=[-1, 10**9], ids=["alone", "in company"])
-def session(wire, request, monkeypatch):
-    monkeypatch.setattr(journal, "ALONE_AFTER", request.param)  # both ways to append
+@pytest.fixture
+def session(wire):
     return Session.create(wire.url, "mine", problem(), policy=POLICY, seed=3)
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store_contract import note
+from store_contract import append_held, note
 from store_workers import (
     all_succeed,
     append_one,
@@ -27,7 +27,7 @@ from store_workers import (
     storm,
     wait_for,
 )
-from surepick.errors import ConflictError, DamageError, StoreError
+from surepick.errors import DamageError, StoreError
 from surepick.store import START, Draft, Snapshot, open_store
 from surepick.store.log import checked, seal
 
@@ -39,15 +39,18 @@ def url(request):
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
+@pytest.fixture
+def log(url):
+    return open_store(url).create("trips", [note()])
+
+
 def test_a_start_up_storm_of_32_processes_loses_nothing(url):
     assert all_succeed(crowd(32, storm, url))
-    keys = [event.key for event in open_store(url).read("trips")][1:]
+    keys = [event.key for event in open_store(url).log("trips").read()][1:]
     assert sorted(map(str, keys)) == sorted(f"{i}-{j}" for i in range(32) for j in range(10))
 
 
-def test_what_was_acknowledged_before_a_kill_is_there_once(url, tmp_path):
-    store = open_store(url)
-    store.create("trips", [note()])
+def test_what_was_acknowledged_before_a_kill_is_there_once(log, url, tmp_path):
     journal, chance = tmp_path / "journal", random.Random(0)
     for attempt in range(10):
         workers = crowd(3, append_until_killed, url, journal, attempt)
@@ -57,7 +60,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(url, tmp_path):
             worker.kill()
             worker.join()
     acknowledged = journal.read_text().split()
-    keys = [str(event.key) for event in store.read("trips")][1:]
+    keys = [str(event.key) for event in log.read()][1:]
     assert len(set(keys)) == len(keys)
     assert set(acknowledged) <= set(keys)
     assert {key + "-twin" for key in keys if "twin" not in key} == {key for key in keys if "twin" in key}
@@ -65,29 +68,28 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(url, tmp_path):
 
 
 def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url, tmp_path):
-    store = open_store(sqlite_url, patience=0.3)
-    head = store.create("trips", [note()])
+    log = open_store(sqlite_url, patience=0.3).create("trips", [note()])
+    head = log.head()
     (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
     wait_for((tmp_path / "ready").exists)
     with pytest.raises(StoreError):
-        store.append("trips", [note()], expected=head)
-    assert store.head("trips") == head  # reading never waits
+        log.append([note()], expected=head)
+    assert log.head() == head  # reading never waits
     holder.kill()
     holder.join()
-    store.append("trips", [note()], expected=head)
+    log.append([note()], expected=head)
 
 
-def test_events_are_not_written_where_a_crash_could_lose_them(url):
-    store = open_store(url)
-    head = store.create("trips", [note()])
-    with store.transaction("trips", durable=False), pytest.raises(StoreError):
-        store.append("trips", [note()], expected=head)
-    assert store.head("trips") == head
+def test_events_are_not_written_where_a_crash_could_lose_them(log):
+    head = log.head()
+    with log.transaction(after=head, durable=False), pytest.raises(StoreError):
+        log.append([note()], expected=head)
+    assert log.head() == head
 
 
 def test_a_writer_that_dies_while_it_waits_holds_up_no_other(sqlite_url, tmp_path):
-    store = open_store(sqlite_url)
-    head = store.create("trips", [note()])
+    log = open_store(sqlite_url).create("trips", [note()])
+    head = log.head()
     (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
     wait_for((tmp_path / "ready").exists)
     waiting = crowd(3, append_one, sqlite_url)
@@ -97,7 +99,7 @@ def test_a_writer_that_dies_while_it_waits_holds_up_no_other(sqlite_url, tmp_pat
         process.kill()
         process.join()
     assert all_succeed([waiting[2]], timeout=10)
-    assert store.head("trips").position == head.position + 1
+    assert log.head().position == head.position + 1
     os.kill(waiting[1].pid or 0, signal.SIGCONT)
     assert all_succeed([waiting[1]], timeout=10)
 
@@ -111,40 +113,42 @@ def test_a_checksum_is_that_of_the_json_text(kind, key, time, body):
 
 
 @pytest.mark.parametrize("version", [2, 99])
-def test_a_store_of_another_schema_is_refused_and_left_alone(url, version):
-    store = open_store(url)
-    head = store.create("trips", [note()])
-    change(store, f"UPDATE surepick_schema SET version = {version}")
+def test_a_store_of_another_schema_is_refused_and_left_alone(log, url, version):
+    head = log.head()
+    change(log, f"UPDATE surepick_schema SET version = {version}")
     for read_only in (False, True):
         with pytest.raises(StoreError) as caught:
             open_store(url, read_only=read_only)
         assert str(version) in str(caught.value)
-    assert store.head("trips") == head
+    assert log.head() == head
 
 
 def test_the_number_of_a_deleted_log_is_never_used_again(url):
     store = open_store(url)
     numbers = []
     for _ in range(3):
-        head = store.create("trips", [note()])
+        log = store.create("trips", [note()])
+        head = log.head()
         numbers += [number for (number,) in query(store, "SELECT id FROM surepick_sessions")]
-        store.delete("trips", expected=head)
+        log.delete(expected=head)
     assert len(set(numbers)) == 3
 
 
 def test_a_reader_reads_and_cannot_write(url):
-    head = open_store(url).create("trips", [note("a", "k")])
-    viewer = open_store(url, read_only=True)
-    assert viewer.head("trips") == head
-    assert viewer.find("trips", "k") is not None
+    log = open_store(url).create("trips", [note("a", "k")])
+    head = log.head()
+    store = open_store(url, read_only=True)
+    viewer = store.log("trips")
+    assert viewer.head() == head
+    assert viewer.find("k") is not None
     for write in (
-        lambda: viewer.create("other", [note()]),
-        lambda: viewer.append("trips", [note()], expected=head),
-        lambda: viewer.claim("trips", ["a"], worker="w", now=0.0, until=1.0),
+        lambda: store.create("other", [note()]),
+        lambda: viewer.append([note()], expected=head),
+        lambda: viewer.claim(["a"], worker="w", now=0.0, until=1.0),
     ):
         with pytest.raises(StoreError):
             write()
-    assert open_store(url).head("trips") == head
+    assert log.head() == head
 
 
 @pytest.mark.parametrize("options", [{"read_only": True}, {"create": False}])
@@ -158,69 +162,60 @@ def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path, options):
 def test_a_file_that_is_gone_takes_nothing_more(tmp_path, what):
     path, aside = tmp_path / "store.db", tmp_path / "aside.db"
     store = open_store(str(path))
-    head = store.create("trips", [note()])
+    log = store.create("trips", [note()])
+    head = log.head()
     path.rename(aside)
     if what == "replaced":
         with closing(open_store(str(tmp_path / "other.db"))) as other:
             other.create("trips", [note()])
         (tmp_path / "other.db").rename(path)
     for attempt in (
-        lambda: store.append("trips", [note("lost")], expected=head),
+        lambda: log.append([note("lost")], expected=head),
         lambda: store.create("other", [note("lost")]),
-        lambda: store.claim("trips", ["a"], worker="w", now=0.0, until=1.0),
-        lambda: store.head("trips"),
-        store.transaction("trips").__enter__,
+        lambda: log.claim(["a"], worker="w", now=0.0, until=1.0),
+        log.head,
+        log.transaction(after=head).__enter__,
     ):
         with pytest.raises(StoreError):
             attempt()
     store.close()
     with pytest.raises(StoreError):
-        store.head("trips")
+        log.head()
     assert path.exists() == (what == "replaced")
     aside.rename(path)
-    assert store.append("trips", [note("kept")], expected=head) == store.head("trips")
+    assert log.append([note("kept")], expected=head) == log.head()
 
 
 def test_every_append_is_synchronised(sqlite_url):
-    store = open_store(sqlite_url)
-    store.create("trips", [note()])
-    assert query(store, "PRAGMA journal_mode") == [("wal",)]
-    with store.transaction("trips"):
-        assert query(store, "PRAGMA synchronous") == [(2,)]  # FULL
-    with store.transaction("trips", durable=False):
-        assert query(store, "PRAGMA synchronous") == [(1,)]  # leases may be lost
+    log = open_store(sqlite_url).create("trips", [note()])
+    assert query(log, "PRAGMA journal_mode") == [("wal",)]
+    with log.transaction(after=log.head()):
+        assert query(log, "PRAGMA synchronous") == [(2,)]  # FULL
+    with log.transaction(after=log.head(), durable=False):
+        assert query(log, "PRAGMA synchronous") == [(1,)]  # leases may be lost
 
 
 def test_a_reader_sees_a_writer_that_comes_later(tmp_path):
     url = str(tmp_path / "store.db")
     with closing(open_store(url)) as store:
-        head = store.create("trips", [note()])
-    viewer = open_store(url, read_only=True)
-    assert viewer.head("trips") == head
-    later = open_store(url).append("trips", [note()], expected=head)
-    assert viewer.head("trips") == later
-
-
-def test_a_refused_first_event_leaves_the_name_free(url):
-    store = open_store(url)
-    with pytest.raises(ConflictError):
-        store.create("trips", [note("a", "k"), note("b", "k")])
-    assert store.names() == []
-    assert open_store(url).create("mines", [note()]).position == 1
-    assert store.create("trips", [note()]) == store.head("trips")
-    assert [event.position for event in store.read("trips", after=START)] == [1]
+        head = store.create("trips", [note()]).head()
+    viewer = open_store(url, read_only=True).log("trips")
+    assert viewer.head() == head
+    later = open_store(url).log("trips").append([note()], expected=head)
+    assert viewer.head() == later
 
 
 @pytest.mark.parametrize("how", ["a dropped store", "another thread", "an open transaction"])
 def test_no_fork_loses_what_its_child_writes(sqlite_url, how):
     """A child with a connection of its parent would write to a log that the parent's last close deletes."""
     store, others = open_store(sqlite_url), ThreadPoolExecutor(1)
-    head = store.create("trips", [note()])
-    others.submit(store.head, "trips").result()
+    log = store.create("trips", [note()])
+    head = log.head()
+    others.submit(log.head).result()
     if how == "a dropped store":
-        del store
+        del store, log
 
-    with store.transaction("trips") if how == "an open transaction" else nullcontext():
+    with log.transaction(after=head) if how == "an open transaction" else nullcontext():
         ready, go, child = os.pipe(), os.pipe(), os.fork()
         if child == 0:
             os._exit(append_when_told(sqlite_url, head, ready[1], go[0]))
@@ -232,17 +227,17 @@ def test_no_fork_loses_what_its_child_writes(sqlite_url, how):
     os.write(go[1], b".")
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code == (how == "an open transaction")  # then it is refused
-    assert open_store(sqlite_url).head("trips").position == 2 - code
+    assert open_store(sqlite_url).log("trips").head().position == 2 - code
 
 
 def append_when_told(url, head, ready, go):
     """Open a store, wait for a word, and append; 1 if the store refuses."""
     try:
         store = open_store(url, patience=1)
-        store.head("trips")
+        log = store.log("trips")
         os.write(ready, b".")
         os.read(go, 1)
-        store.append("trips", [note("child")], expected=head)
+        log.append([note("child")], expected=head)
         store.close()
         return 0
     except StoreError:
@@ -251,13 +246,12 @@ def append_when_told(url, head, ready, go):
 
 
 @pytest.mark.parametrize("column", ["digest", "checksum"])
-def test_a_snapshot_that_was_changed_or_is_of_another_log_counts_as_none(url, column):
-    store = open_store(url)
-    head = store.create("trips", [note()])
-    store.save_snapshot("trips", Snapshot(head, b"abc"))
-    assert store.snapshot("trips") is not None
-    change(store, f"UPDATE surepick_snapshots SET {column} = 'x'")
-    assert store.snapshot("trips") is None
+def test_a_snapshot_that_was_changed_or_is_of_another_log_counts_as_none(log, column):
+    head = log.head()
+    log.save_snapshot(Snapshot(head, b"abc"))
+    assert log.snapshot() is not None
+    change(log, f"UPDATE surepick_snapshots SET {column} = 'x'")
+    assert log.snapshot() is None
 
 
 @pytest.mark.parametrize(
@@ -270,10 +264,10 @@ def test_a_snapshot_that_was_changed_or_is_of_another_log_counts_as_none(url, co
 )
 def test_a_changed_event_is_noticed(url, statement, n_read):
     store, read = open_store(url), []
-    store.create("trips", [note(str(i)) for i in range(20)])
-    change(store, statement)
+    log = store.create("trips", [note(str(i)) for i in range(20)])
+    change(log, statement)
     with pytest.raises(DamageError):
-        read.extend(iter(store.read("trips")))
+        read.extend(iter(log.read()))
     assert len(read) == n_read
 
 
@@ -293,7 +287,8 @@ def test_the_files_of_a_store_have_the_owners_permissions(tmp_path, monkeypatch)
     before = os.umask(0)
     try:
         store = open_store("store.db")
-        head = store.create("trips", [note()])
+        log = store.create("trips", [note()])
+        head = log.head()
     finally:
         os.umask(before)
     modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.glob("store.db*")}
@@ -301,7 +296,7 @@ def test_the_files_of_a_store_have_the_owners_permissions(tmp_path, monkeypatch)
     store.close()
     monkeypatch.chdir("/")
     (tmp_path / "store.db").chmod(0o660)
-    store.append("trips", [note()], expected=head)
+    log.append([note()], expected=head)
     assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o660}
 
 
@@ -312,25 +307,24 @@ def test_files_that_are_no_store_and_leftovers_of_one_are_left_alone(tmp_path):
         open_store(str(letter))
     assert letter.read_text() == "Dear diary, " * 200
     store = open_store(str(path))
-    head = store.create("trips", [note()])
+    head = store.create("trips", [note()]).head()
     path.rename(aside)
     with pytest.raises(StoreError):  # its write-ahead log is still there
         open_store(str(path))
     assert not path.exists()
     aside.rename(path)
-    assert open_store(str(path)).head("trips") == head
+    assert open_store(str(path)).log("trips").head() == head
 
 
 def test_threads_go_on_while_their_process_forks_and_nothing_is_lost(sqlite_url):
     store, stop = open_store(sqlite_url), threading.Event()
-    store.create("trips", [note()])
+    log = store.create("trips", [note()])
 
     def work(name, most):
         for n in range(most):
             if stop.is_set():
                 return n
-            with store.transaction("trips"):
-                store.append("trips", [note(key=f"{name} {n}")], expected=store.head("trips"))
+            append_held(log, note(key=f"{name} {n}"))
         return most
 
     with ThreadPoolExecutor(3) as pool:
@@ -342,4 +336,4 @@ def test_threads_go_on_while_their_process_forks_and_nothing_is_lost(sqlite_url)
             assert os.waitpid(child, 0)[1] == 0
         stop.set()
     written = sum(one.result() for one in done) + 2 * 15
-    assert store.head("trips").position == written + 1
+    assert log.head().position == written + 1

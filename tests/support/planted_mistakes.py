@@ -4,14 +4,15 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from simulated_store import Database
+from simulated_store import Database, SimulatedLog
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.sessions import commands, journal, leases
 from surepick.sessions.events import EVENTS, Closed, Extended, Measured
 from surepick.sessions.journal import Change, Journal
 from surepick.sessions.session import Session
 from surepick.sessions.state import SessionState
-from surepick.store import Lease, MemoryStore
+from surepick.store import Lease
+from surepick.store.memory import MemoryLog
 
 
 def unchecked(patch, kind):
@@ -81,20 +82,20 @@ def record_a_key_twice(patch):
 
 def delete_what_others_wrote_meanwhile(patch):
     def delete(self, *, expected):
-        self.store.delete(self.name, expected=self.store.head(self.name))
+        self.journal.log.delete(expected=self.journal.log.head())
 
     patch.setattr(Session, "delete", delete)
 
 
 def hand_out_what_somebody_holds(patch):
-    claim = MemoryStore.claim
+    claim = MemoryLog.claim
 
-    def greedy(self, name, tokens, *, worker, until, now):
+    def greedy(self, tokens, *, worker, until, now):
         wanted = list(tokens)
-        self.release(name, wanted)
-        return claim(self, name, wanted, worker=worker, until=until, now=now)
+        self.release(wanted)
+        return claim(self, wanted, worker=worker, until=until, now=now)
 
-    patch.setattr(MemoryStore, "claim", greedy)
+    patch.setattr(MemoryLog, "claim", greedy)
 
 
 def remove_without_settling_again(patch):
@@ -102,18 +103,13 @@ def remove_without_settling_again(patch):
 
 
 def read_a_snapshot_of_another_log(patch):
-    """A snapshot is not tied to its log, and an id is used again after its log was deleted."""
-    number = MemoryStore.number
+    """A snapshot is not tied to its log, and a log that was deleted is another one of its name."""
 
-    def by_name(self, name):
-        self._pinned = None
-        return number(self, name)
+    def save(self, snapshot):
+        self._snapshot = snapshot
 
-    def save(self, name, snapshot):
-        self._log(name).snapshot = snapshot
-
-    patch.setattr(MemoryStore, "number", by_name)
-    patch.setattr(MemoryStore, "save_snapshot", save)
+    patch.setattr(SimulatedLog, "of", lambda self, state: state.log(self.name))
+    patch.setattr(MemoryLog, "save_snapshot", save)
 
 
 def acknowledge_what_is_not_on_disk(patch):

@@ -77,7 +77,7 @@ class Running:
                 with suppress(NameTakenError):
                     Session.create(store, NAME, history.problem, clock=self.clock, **history.options)
             session = Session.load(store, NAME, clock=self.clock)
-            self.log = session.store.number(NAME)
+            self.log = session.journal.log.number
             session.journal.lock = TurnLock(history.scheduler)
             self.session = session
         return self.session
@@ -153,7 +153,7 @@ class Client:
         requests = session.ask(history.rng.choice([1, 2, 5]), worker=self.worker, wait=False)
         self._say(f"asked, got {[r.token for r in requests]}")
         for request in requests:
-            self._got(request, session.store.number(NAME))
+            self._got(request, session.journal.log.number)
             self.held.setdefault(request.token, self._measured(request))
         if not requests and session.status in (State.CLOSED, State.BUDGET_SPENT):
             self._extend(session, {"budget": 500})
@@ -324,7 +324,7 @@ class Client:
 
     def delete(self, session):
         """Delete the session as it is seen now, if it has ended; what others write meanwhile is not lost."""
-        head = session.store.head(NAME)
+        head = session.journal.log.head()
         try:
             session.delete(expected=head)
         except SurepickError as error:

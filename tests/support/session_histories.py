@@ -77,7 +77,6 @@ class History:
         self.make_policy = rng.choice(POLICIES if self.problem.probes is None else BETS)
         self.means = rng.sample([0.0, 1.0, 3.0], self.problem.n_arms)  # no two plans are equally good
         self.constants = {
-            "ALONE_AFTER": rng.choice([-1, 0, 3, 20]),
             "SNAPSHOT_EVERY": rng.choice([2, 7, 30, 3000]),
         }
         self.slow = rng.choice([0.0, 0.3, 0.7])  # how often a decision takes longer than others should wait
@@ -165,9 +164,10 @@ class History:
             assert verify_events(NAME, grave, grave[-1].head).holds
         if NAME not in store.names():
             return
-        self.done = self.acknowledged[store.number(NAME)]
+        log = store.log(NAME)
+        self.done = self.acknowledged[log.number]
         assert not self.done.seen["deleted"]
-        events = list(store.read(NAME))
+        events = list(log.read())
         self._check_kept(events)
         self._check_course(events)
         for running in self.processes:
@@ -264,7 +264,7 @@ class History:
         if session.status not in ANSWERED and not called:
             session.extend(budget=ENDLESS)
         self._measure_all(session)
-        leased = [lease.token for lease in session.store.leases(NAME)]
+        leased = [lease.token for lease in session.journal.log.leases()]
         streams = session.state().streams.of
         for probe, index in map(Place.parse, leased):
             assert not streams[probe].is_recorded(index), "a recorded request is leased"

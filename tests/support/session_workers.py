@@ -4,7 +4,6 @@ import os
 import signal
 
 from session_tools import Tapes
-from surepick.sessions import journal as journal_of_session
 from surepick.sessions.session import Session
 
 
@@ -22,7 +21,6 @@ def work(i, url, seed, journal=None, best=None):
 def work_until_statement(i, url, seed, journal, last, best=None):
     """Measure, and die by kill -9 just before or just after the given statement reaches the database."""
     session, tapes = Session.load(url, "mine", problem=best), Tapes(seed)
-    journal_of_session.ALONE_AFTER = 20 if last % 4 < 2 else -1  # with and without holding the log first
     session.store.close()
     fate = Fate(last)
     fate.take_over(session.store)

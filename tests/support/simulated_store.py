@@ -6,17 +6,15 @@ the process dies before or after it, the answer is lost before or after it took 
 that was committed a moment ago (never one older than it has seen itself).
 """
 
-import copy
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
 
 from surepick.errors import StoreError
-from surepick.store import START, Event, Head, MemoryStore, Snapshot, Store
+from surepick.store import START, Event, Head, Log, MemoryStore, Snapshot, Store, View
+from surepick.store.log import deleted
 
-T = TypeVar("T")
 REMEMBERED = 6  # committed states that a stale reader may see
 
 
@@ -84,41 +82,162 @@ class Database:
         self.states, self.number = [self.on_disk], self.number + 1
 
 
-def _reading(method):
-    """A method of a store that reads, as one statement."""
-
-    def read(self, *given, **named):
-        return self._read(lambda state: getattr(state, method)(*given, **named))
-
-    return read
-
-
-def _writing(method, *, durable=True):
-    """A method of a store that writes, as one statement."""
-
-    def write(self, *given, **named):
-        return self._write(lambda state: getattr(state, method)(*given, **named), durable=durable)
-
-    return write
-
-
 class SimulatedStore(Store):
     """One process's way to the database."""
 
     place = "simulation"
 
     def __init__(self, database, process, faults):
-        self._database = database
-        self._process = process
-        self._faults = faults
-        self._is_rehearsed = False  # whether a change is tried within a transaction, before its commit
-        self._pinned: tuple[str, int] | None = None  # a name, and the log that it means here
-        self._open: MemoryStore | None = None  # the state within this process's transaction,
-        self._changes: list[Callable[[MemoryStore], object]] = []  # and how it was changed there
+        self.database = database
+        self.process = process
+        self.faults = faults
+        self.changes: list[Callable[[MemoryStore], object]] | None = None  # of an open transaction of leases
+        self.rehearsal: MemoryStore | None = None  # the state as they leave it
+        self.holds = ""  # the lock of an open transaction in which nothing is appended yet: writer or claimer
+        self.lock = object()  # of this transaction
 
-    create: Callable[..., Head] = _writing("create")
-    names: Callable[..., list[str]] = _reading("names")
+    def create(self, name, drafts):
+        number = self.write(lambda state: state.create(name, drafts).number)
+        return SimulatedLog(self, name, number)
+
+    def names(self):
+        return self.read(MemoryStore.names)
+
+    def log(self, name):
+        return SimulatedLog(self, name, self.read(lambda state: state.log(name).number))
+
+    def read(self, look):
+        """Return what `look` sees in the state that this process reads, as one statement."""
+        self.begin_statement()
+        if self.rehearsal is not None:
+            return look(self.rehearsal)
+        database, age = self.database, 0
+        if self.holds != "writer" and self.faults.strikes(self.faults.stale):
+            newest = min(database.number - self.process.seen, len(database.states) - 1)
+            age = self.faults.rng.randint(0, max(newest, 0))
+        self.process.seen = max(self.process.seen, database.number - age)
+        answer = look(database.states[-1 - age])
+        self.end_statement()
+        return answer
+
+    def write(self, change, *, durable=True):
+        """Return what `change` returns, as one statement; it is committed, unless a transaction goes on."""
+        database = self.database
+        self.begin_statement()
+        if self.rehearsal is not None:
+            self.changes.append(change)
+            return change(self.rehearsal)
+        while database.writer not in (None, self.lock) and (durable or database.one_lock):
+            self.pause(lambda: database.writer is None)
+        (answer,) = self.commit([change], durable)
+        self.end_statement()
+        return answer
+
+    def commit(self, changes, durable):
+        """Change what is committed now: leases may have been claimed since a transaction began."""
+        state = self.database.now.copy()
+        answers = [change(state) for change in changes]
+        self.database.commit(state, durable=durable)
+        self.process.seen = self.database.number
+        if durable:
+            self.let_go()
+        return answers
+
+    def let_go(self):
+        """Let others have the lock, if this process has it; a power cut may have freed it for them."""
+        if self.holds and getattr(self.database, self.holds) is self.lock:
+            setattr(self.database, self.holds, None)
+        self.holds = ""
+
+    @contextmanager
+    def transaction(self, *, durable):
+        """Hold the lock of writers, or of those who claim leases; see `Log.transaction`."""
+        database = self.database
+        lock = "writer" if durable or database.one_lock else "claimer"
+        self.begin_statement()
+        try:
+            while getattr(database, lock) is not None:
+                self.pause(lambda: getattr(database, lock) is None)
+            self.holds, self.lock = lock, object()
+            setattr(database, lock, self.lock)
+            if lock == "writer":
+                self.process.seen = database.number
+                if not durable:
+                    self.changes, self.rehearsal = [], database.now.copy()
+            yield
+            if self.rehearsal is not None:
+                self.begin_statement()
+                self.rehearsal = None
+                self.commit(self.changes, durable)
+        finally:
+            self.rehearsal = None
+            self.let_go()
+        self.end_statement()
+
+    def begin_statement(self):
+        """Let others go first; then the process may die, or the statement get lost on its way."""
+        if self.holds != "writer":
+            self.pause()
+        self._strike("was not sent")
+
+    def end_statement(self):
+        """It took effect; the process may die now, or the answer get lost."""
+        self._strike("was sent, and the answer is lost")
+
+    def _strike(self, how):
+        if self._dies():
+            raise DiedError
+        if self.faults.strikes(self.faults.lost):
+            raise StoreError(f"the simulated statement {how}")
+
+    def _dies(self):
+        """Whether the process dies now, or is dead."""
+        self.process.is_dead = self.process.is_dead or self.faults.strikes(self.faults.death)
+        return self.process.is_dead
+
+    def pause(self, until=lambda: True):
+        """Let others go on until this holds."""
+        self.database.scheduler.pause(lambda: self.process.is_dead or until())
+        if self.process.is_dead:
+            raise DiedError
+
+
+def _reading(method):
+    """A method of a log that reads, as one statement."""
+
+    def read(self, *given, **named):
+        return self._store.read(lambda state: getattr(self.of(state), method)(*given, **named))
+
+    return read
+
+
+def _writing(method, *, durable=True):
+    """A method of a log that writes, as one statement."""
+
+    def write(self, *given, **named):
+        change = lambda state: getattr(self.of(state), method)(*given, **named)  # noqa: E731
+        return self._store.write(change, durable=durable)
+
+    return write
+
+
+class SimulatedLog(Log):
+    """A log of the database as one process sees it."""
+
+    def __init__(self, store, name, number):
+        self.name = name
+        self.number = number
+        self._store = store
+
+    def of(self, state):
+        """Return this log in a state of the database; refused if it was deleted."""
+        log = state.logs.get(self.name)
+        if log is None or log.number != self.number:
+            raise deleted(self.name, self._store.place)
+        return log
+
     head: Callable[..., Head] = _reading("head")
+    look: Callable[..., View] = _reading("look")
     find: Callable[..., Event | None] = _reading("find")
     append: Callable[..., Head] = _writing("append")
     release = _writing("release", durable=False)
@@ -126,133 +245,36 @@ class SimulatedStore(Store):
     save_snapshot = _writing("save_snapshot", durable=False)
     snapshot: Callable[..., Snapshot | None] = _reading("snapshot")
 
-    def pin(self, name):
-        pinned = copy.copy(self)
-        pinned._pinned = None
-        pinned._pinned = (name, pinned._read(lambda state: state.number(name)))
-        return pinned
+    def read(self, *, after=START, limit=None):
+        return iter(self._store.read(lambda state: list(self.of(state).read(after=after, limit=limit))))
 
-    def number(self, name):
-        """The id of the log that this name means here, whether it is still there or not."""
-        if self._pinned is not None and self._pinned[0] == name:
-            return self._pinned[1]
-        return self._database.now.number(name)
+    @contextmanager
+    def transaction(self, *, after, durable=True):
+        with self._store.transaction(durable=durable):
+            yield self.look(after=after)
 
-    def _meant(self, state):
-        """This state of the database, with the pinned name meaning its log."""
-        return state if self._pinned is None else state.pin(*self._pinned)
-
-    def read(self, name, *, after=START, limit=None):
-        return iter(self._read(lambda state: list(state.read(name, after=after, limit=limit))))
-
-    def look(self, name, *, after):
-        return self._read(lambda state: state.look(name, after=after))
-
-    def claim(self, name, tokens, *, worker, until, now):
-        wanted = list(tokens)
+    def claim(self, tokens, *, worker, until, now):
+        wanted, store = list(tokens), self._store
 
         def change(state):
-            before, number = {lease.token: lease for lease in state.leases(name)}, state.number(name)
-            held = state.claim(name, wanted, worker=worker, until=until, now=now)
+            log = self.of(state)
+            before = {lease.token: lease for lease in log.leases()}
+            held = log.claim(wanted, worker=worker, until=until, now=now)
             for token in held:
                 theirs = before.get(token)
                 free = theirs is None or theirs.worker == worker or theirs.expires <= now
                 assert free, f"{token} was given to {worker} while it was {theirs}"
-                if not self._is_rehearsed:  # it is committed now
-                    self._database.granted.add((number, token, worker, until))
+                if store.rehearsal is None:  # it is committed now
+                    store.database.granted.add((self.number, token, worker, until))
             return held
 
-        return self._write(change, durable=False)
+        return store.write(change, durable=False)
 
-    def delete(self, name, *, expected):
+    def delete(self, *, expected):
         def change(state):
-            log, number = list(state.read(name)), state.number(name)
-            state.delete(name, expected=expected)
-            self._database.graves[number] = log
+            log = self.of(state)
+            events = list(log.read())
+            log.delete(expected=expected)
+            self._store.database.graves[self.number] = events
 
-        self._write(change)
-
-    @contextmanager
-    def transaction(self, name, *, after=None, durable=True):
-        database, me = self._database, object()
-        lock = "writer" if durable or database.one_lock else "claimer"
-        self._begin_statement()
-        try:
-            while getattr(database, lock) is not None:
-                self._pause(lambda: getattr(database, lock) is None)
-            setattr(database, lock, me)
-            if lock == "writer":
-                self._open, self._changes = database.now.copy(), []
-                self._process.seen = database.number
-            yield self.look(name, after=START if after is None else after)
-            self._begin_statement()  # the commit
-            if self._open is not None:
-                self._commit(self._changes, durable)
-        finally:
-            self._open = None
-            if getattr(database, lock) is me:  # it was got, and no power cut has freed it for others
-                setattr(database, lock, None)
-        self._end_statement()
-
-    def _read(self, look):
-        self._begin_statement()
-        if self._open is not None:
-            return look(self._meant(self._open))
-        database, age = self._database, 0
-        if self._faults.strikes(self._faults.stale):
-            newest = min(database.number - self._process.seen, len(database.states) - 1)
-            age = self._faults.rng.randint(0, max(newest, 0))
-        self._process.seen = max(self._process.seen, database.number - age)
-        answer = look(self._meant(database.states[-1 - age]))
-        self._end_statement()
-        return answer
-
-    def _write(self, change, *, durable=True):
-        database = self._database
-        self._begin_statement()
-        if self._open is not None:
-            self._changes.append(change)
-            self._is_rehearsed = True
-            try:
-                return change(self._meant(self._open))
-            finally:
-                self._is_rehearsed = False
-        while database.writer is not None and (durable or database.one_lock):
-            self._pause(lambda: database.writer is None)
-        (answer,) = self._commit([change], durable)
-        self._end_statement()
-        return answer
-
-    def _commit(self, changes, durable):
-        """Change what is committed now: leases may have been claimed since a transaction began."""
-        state = self._database.now.copy()
-        answers = [change(self._meant(state)) for change in changes]
-        self._database.commit(state, durable=durable)
-        self._process.seen = self._database.number
-        return answers
-
-    def _begin_statement(self):
-        """Let others go first; then the process may die, or the statement get lost on its way."""
-        if self._open is None:
-            self._pause()
-        self._strike("was not sent")
-
-    def _end_statement(self):
-        """It took effect; the process may die now, or the answer get lost."""
-        self._strike("was sent, and the answer is lost")
-
-    def _strike(self, how):
-        if self._dies():
-            raise DiedError
-        if self._faults.strikes(self._faults.lost):
-            raise StoreError(f"the simulated statement {how}")
-
-    def _dies(self):
-        """Whether the process dies now, or is dead."""
-        self._process.is_dead = self._process.is_dead or self._faults.strikes(self._faults.death)
-        return self._process.is_dead
-
-    def _pause(self, until=lambda: True):
-        self._database.scheduler.pause(lambda: self._process.is_dead or until())
-        if self._process.is_dead:
-            raise DiedError
+        self._store.write(change)

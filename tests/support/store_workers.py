@@ -7,7 +7,7 @@ import time
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from store_contract import note
+from store_contract import append_held, note
 from surepick.errors import ConflictError, NameTakenError
 from surepick.store import open_store
 
@@ -35,27 +35,24 @@ def storm(i, url):
     with contextlib.suppress(NameTakenError):
         store.create("trips", [note()])
     for j in range(10):
-        with store.transaction("trips"):
-            store.append("trips", [note(key=f"{i}-{j}")], expected=store.head("trips"))
+        append_held(store.log("trips"), note(key=f"{i}-{j}"))
 
 
 def append_one(i, url):
     """Append an event."""
-    store = open_store(url)
-    with store.transaction("trips"):
-        store.append("trips", [note(key=str(i))], expected=store.head("trips"))
+    append_held(open_store(url).log("trips"), note(key=str(i)))
 
 
 def append_until_killed(i, url, journal, attempt):
     """Append events for ever and write each key to a journal once it is acknowledged."""
-    store = open_store(url)
+    log = open_store(url).log("trips")
     acknowledged = os.open(journal, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     for j in range(10**9):
         key = f"{attempt}-{i}-{j}"
         while True:
             try:
                 drafts = [note(key=key), note(key=key + "-twin")]
-                store.append("trips", drafts, expected=store.head("trips"), release=[key])
+                log.append(drafts, expected=log.head(), release=[key])
                 break
             except ConflictError:
                 continue
@@ -64,8 +61,8 @@ def append_until_killed(i, url, journal, attempt):
 
 def hold(i, url, ready):
     """Keep the writer's lock until killed."""
-    store = open_store(url)
-    with store.transaction("trips"):
+    log = open_store(url).log("trips")
+    with log.transaction(after=log.head()):
         ready.touch()
         time.sleep(60)
 

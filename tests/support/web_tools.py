@@ -101,7 +101,7 @@ def positions(url):
 
     store = open_store(url, create=False)
     found: dict[str, object] = {
-        name: (store.head(name), store.leases(name), store.snapshot(name)) for name in store.names()
+        log.name: (log.head(), log.leases(), log.snapshot()) for log in map(store.log, store.names())
     }
     store.close()
     return found

@@ -156,7 +156,7 @@ def test_a_session_that_cannot_be_read_does_not_hide_the_others(tmp_path, event)
     url = f"sqlite:///{tmp_path}/damaged.db"
     Session.create(url, "good", tools.problem(), policy=sp.CombGapE())
     broken = Session.create(url, "broken", tools.problem(), policy=sp.CombGapE())
-    broken.store.append("broken", [event], expected=broken.store.head("broken"))
+    broken.journal.log.append([event], expected=broken.journal.log.head())
     broken.store.close()
     with running(url) as server:
         sessions = {one["session"]: one for one in server.api.get("/api/sessions").json()["sessions"]}

@@ -99,7 +99,7 @@ def verify(
     if logs:
         verdicts = [log.verify(one) for log in logs for one in given]
     else:
-        verdicts = [check(output.open_place(), name, one) for one in given]
+        verdicts = [check(output.open_place().log(name), one) for one in given]
     verdict = next((one for one in verdicts if not one.holds), verdicts[0])
     objections = list(verdict.objections) or wrong_pages
     if public_key is not None:
@@ -193,7 +193,7 @@ def _verify_store() -> None:
     }
     if found.is_well:
         place = output.open_place()
-        verdicts = {name: check(place, name) for name in place.names()}
+        verdicts = {name: check(place.log(name)) for name in place.names()}
         wrong = {name: one.objections[0] for name, one in verdicts.items() if not one.holds}
     holds = found.is_well and not wrong
     name = found.place.removeprefix("sqlite:///")

@@ -57,7 +57,7 @@ class LogFile:
 
 def log_of(store: Store, name: str) -> LogFile:
     """The log of this session of a store."""
-    events = tuple(store.read(name))
+    events = tuple(store.log(name).read())
     if not events:
         raise SessionError(f"the log of session {name!r} is empty; run `surepick verify --all`")
     return LogFile(name, events, events[-1].head)

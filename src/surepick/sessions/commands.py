@@ -133,7 +133,7 @@ def _open_places(journal: Journal, telling: Telling) -> list[int]:
         return list(places)
     stream, now = journal.state.streams.of[telling.probe], journal.clock()
     own, others = set[int](), set[int]()
-    for (probe, index), lease in leased(journal.store.leases(journal.name)).items():
+    for (probe, index), lease in leased(journal.log.leases()).items():
         is_open = probe == telling.probe and index < stream.end + AHEAD and not stream.is_recorded(index)
         if is_open and lease.expires > now:
             (own if lease.worker == telling.worker else others).add(index)
@@ -275,7 +275,7 @@ def doubts(state: SessionState, told: Iterable[tuple[int | str, Any]]) -> str:
 
 def measured_at(journal: Journal, place: Place) -> Measured:
     """Return the event that records the value of this place."""
-    row = journal.store.find(journal.name, recorded_key(place))
+    row = journal.log.find(recorded_key(place))
     event = None if row is None else decode(row.kind, row.body)
     assert isinstance(event, Measured)  # what is recorded has its event
     return event
@@ -346,7 +346,7 @@ def number(problem: AnyProblem, reading: int, value: object) -> float:
 def released(journal: Journal, token: str, worker: str, reason: str) -> Change:
     """Return the event that releases this request of a worker; refused if another worker has it."""
     place = place_of(token, journal.state)
-    lease = leased(journal.store.leases(journal.name)).get(place)
+    lease = leased(journal.log.leases()).get(place)
     is_held = lease is not None and lease.expires > journal.clock() and not is_dead(lease.worker)
     if lease is not None and is_held and lease.worker != worker:
         raise SessionError(

@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 from surepick._version import __version__
 from surepick.core.oracle_problem import Best, OracleProblem, absent
 from surepick.errors import (
-    ConflictError,
     DamageError,
     ParameterError,
-    SessionError,
     StoreError,
     SurepickError,
 )
@@ -37,7 +35,6 @@ SNAPSHOT_FORMAT = 7
 SMALL_SNAPSHOT = 2**20  # bytes of one that is kept whenever a command ends
 QUICK = 0.02  # seconds; a slower decision is made without holding the log
 BESIDE = {"measured", "renamed"}  # kinds of events that change no decision that is being made
-ALONE_AFTER = 20  # consecutive events of its own after which a journal assumes that it is the only writer
 
 
 class Change(NamedTuple):
@@ -45,10 +42,6 @@ class Change(NamedTuple):
 
     events: Sequence[Event]
     result: Any = None
-
-
-class UndecidedError(Exception):
-    """The policy failed while the log was held; what it was to decide on is written first, without it."""
 
 
 class Journal:
@@ -71,11 +64,11 @@ class Journal:
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.store = store.pin(name)  # another session that begins under this name is another one
+        self.log = store.log(name)  # another session that begins under this name is another one
         self.name = name
         self.clock = in_seconds(clock)
         self.lock = threading.RLock()
-        created = next(iter(self.store.read(name, limit=1)), None)
+        created = next(iter(self.log.read(limit=1)), None)
         if created is None:
             raise DamageError(f"the log of session {name!r} is empty; run `surepick verify --all`")
         with making_sense_of(lambda: created, name):
@@ -90,7 +83,6 @@ class Journal:
         self._latest = created.time  # no event is dated before one that it follows, whatever the clock says
         self.is_stale = False
         self.state, self.head = self._open()
-        self._company_at = self.head.position  # where the log was when another process had last appended
 
     @property
     def setup(self) -> Setup:
@@ -108,7 +100,7 @@ class Journal:
     def held_with_leases(self) -> Iterator[tuple[SessionState, dict[Place, Lease]]]:
         """The same, with the leases on open requests, in one trip to the store."""
         with self.lock:
-            view = self.store.look(self.name, after=self.head)
+            view = self.log.look(after=self.head)
             self.read_on(view.events)
             streams, leases = self.state.streams.of, leased(view.leases)
             yield (
@@ -118,11 +110,11 @@ class Journal:
 
     def events(self, *, after: int = 0) -> Iterator[Row]:
         """Yield the log, from its beginning or after this position."""
-        return self.store.read(self.name, after=self.store.head(self.name, at=after) if after else START)
+        return self.log.read(after=self.log.head(at=after) if after else START)
 
     def refresh(self) -> None:
         """Apply the events that other processes have appended."""
-        self.read_on([] if self.is_stale else self.store.read(self.name, after=self.head))
+        self.read_on([] if self.is_stale else self.log.read(after=self.head))
 
     def read_on(self, news: Iterable[Row]) -> None:
         """Apply these events, the next of the log; if the state is stale, read it afresh instead."""
@@ -137,50 +129,64 @@ class Journal:
             self.state, head = self._open()  # the process that removed the value may have kept a snapshot
         self.is_stale = False
         if head != self.head:
-            self.head, self._company_at = head, head.position
+            self.head = head
             if head.position - self._kept >= SNAPSHOT_EVERY:
                 self._kept = head.position  # a snapshot is due: the writer of the last event keeps it
 
     def commit(self, make: Callable[[SessionState], Change]) -> Any:
         """Append what `make` gives, and the decisions that follow from it, in one transaction.
 
-        It returns the result of `make`, which looks at the state, changes nothing, and may be called twice.
-        There are two ways to know that it looks at the end of the log. A session that has been alone for a
-        while appends where it believes the log to end, and the store refuses if it does not: one trip to the
-        store. One that has company would be refused more often than not, so it holds the log, reads what it
-        has missed, and only then makes and appends. A refusal of `make` without holding the log may be out of
-        date: it is asked again.
-
+        It returns the result of `make`, which looks at the state at the end of the log and changes nothing.
         Where the policy takes its time, it decides after the transaction, so that the others do not wait for
         it. A policy that fails, a plug-in perhaps, does so when all that was to be written is on disk.
         """
-        try:
-            result = self._write(make, decides=True)
-        except UndecidedError:
-            result = self._write(make, decides=False)
+        with self.write_transaction() as view:
+            change = make(self.state)
+            if change.events:
+                drafts, is_current = self._taken(change.events)
+                self.is_stale = True
+                release = self._ended(change.events, view.leases)
+                self.head = self.log.append(drafts, expected=self.head, release=release)
+                self.is_stale = not is_current
+        if self.is_stale:
+            self.refresh()
         self.decide()
         self._keep_snapshot()
-        return result
+        return change.result
 
-    def _write(self, make: Callable[[SessionState], Change], *, decides: bool) -> Any:
-        if not self.is_stale and self.head.position - self._company_at > ALONE_AFTER:
+    def _taken(self, events: Sequence[Event]) -> tuple[list[Draft], bool]:
+        """Check and apply these events, and what the policy decides on them if that is quick.
+
+        Return all of them as the store takes them, and whether the state has taken nothing else: a policy
+        that fails may have taken a part of its decisions.
+        """
+        drafts = self._dated(events)  # before anything is applied: it refuses what UTF-8 cannot hold
+        for event in events:
+            event.check(self.state)
+            self.is_stale = True
             try:
-                self.head, result = self._append(make, decides)
-                self.is_stale = False
-                return result
-            except ConflictError:  # it came too late, and has to be made again at the end of the log
-                self._company_at = self.head.position
-            except (ParameterError, SessionError):
-                pass  # it may be out of date: it is made again at the end of the log
-        with self.write_transaction() as view:
-            head, result = self._append(make, decides, view.leases)
-        self.head, self.is_stale = head, False
-        return result
+                self.state.apply(event)
+            except NotWholeError:
+                self.state, _ = self._open_whole()
+                self.state.apply(event)
+            if isinstance(event, Removed):
+                self._kept = self._next_snapshot = 0  # a snapshot from before it may be of no use
+        if self.state.is_due and self._is_quick():
+            with suppress(Exception):  # it fails again, and is raised, once the events are written
+                return drafts + self._decisions(), True
+            return drafts, False
+        return drafts, True
+
+    def _ended(self, events: Sequence[Event], leases: Sequence[Lease]) -> list[str]:
+        """Return the tokens of the leases that end with these events, and those that no worker needs."""
+        ended = {str(event.place) for event in events if isinstance(event, AtPlace)}
+        ended |= {event.request for event in events if isinstance(event, Measured)} - {""}  # it may be late
+        return sorted(ended | set(self.recorded(leases)))
 
     @contextmanager
     def write_transaction(self, *, durable: bool = True) -> Iterator[View]:
         """Hold the write lock of the log, with the state at its end."""
-        with self.store.transaction(self.name, after=self.head, durable=durable) as view:
+        with self.log.transaction(after=self.head, durable=durable) as view:
             self.read_on(view.events)
             yield view
 
@@ -193,14 +199,24 @@ class Journal:
         return [lease.token for (probe, k), lease in places.items() if streams[probe].is_recorded(k)]
 
     def decide(self) -> None:
-        """Record what the policy decides, for as long as its rounds are complete."""
+        """Record what the policy decides, for as long as its batches are complete.
+
+        The log is not held meanwhile. If others appended something that matters to the decision, theirs
+        counts: they have decided as well, or this journal does so again.
+        """
         while self.state.is_due:
             self.is_stale = True
             drafts = self._decisions()
-            try:
-                self.head = self.store.append(self.name, drafts, expected=self.head)
-            except ConflictError:
-                self._decide_behind(drafts)
+            with self.log.transaction(after=self.head) as view:
+                # an end counts what was released before it
+                beside = BESIDE if self.state.is_over else {*BESIDE, "released"}
+                if {event.kind for event in view.events} <= beside:
+                    head = self._fold(self.state, view.events, self.head)
+                    dated = [draft._replace(time=max(draft.time, self._latest)) for draft in drafts]
+                    head = self.log.append(dated, expected=head)
+                else:
+                    self.state, head = self._open()
+            self.head = head  # once it is committed: the log has no event that a lost commit was to append
             self.is_stale = False
 
     def _open(self) -> tuple[SessionState, Head]:
@@ -209,7 +225,7 @@ class Journal:
         if kept is not None:
             state, head = kept
             try:
-                return state, self._fold(state, self.store.read(self.name, after=head), head)
+                return state, self._fold(state, self.log.read(after=head), head)
             except (NotWholeError, DamageError):
                 self._kept = 0  # read the log instead; the next writer keeps a better snapshot
         return self._open_whole()
@@ -218,7 +234,7 @@ class Journal:
         """The state of the last snapshot and where the log was then, if there is one that can be read."""
         problem = self._given.problem
         looks_only = not problem.can_decide
-        snapshot = None if looks_only else self.store.snapshot(self.name)
+        snapshot = None if looks_only else self.log.snapshot()
         if snapshot is None:
             return None
         try:
@@ -240,7 +256,7 @@ class Journal:
 
     def _open_whole(self) -> tuple[SessionState, Head]:
         state, begin = SessionState(self._given), self.created.head
-        return state, self._fold(state, self.store.read(self.name, after=begin), begin)
+        return state, self._fold(state, self.log.read(after=begin), begin)
 
     def _fold(self, state: SessionState, rows: Iterable[Row], head: Head) -> Head:
         row = self.created
@@ -249,50 +265,6 @@ class Journal:
                 state.apply(decode(row.kind, row.body))
         self._latest = max(self._latest, row.time)
         return head if row is self.created else row.head
-
-    def _append(
-        self, make: Callable[[SessionState], Change], decides: bool, leases: Sequence[Lease] = ()
-    ) -> tuple[Head, Any]:
-        """Check, apply and append what `make` gives, and what the policy decides on it if that is quick.
-
-        Of these leases, those on recorded measurements end with it.
-        """
-        events, result = make(self.state)
-        if not events:
-            return self.head, result
-        drafts = self._dated(events)  # before anything is applied: it refuses what UTF-8 cannot hold
-        for event in events:
-            event.check(self.state)
-            self.is_stale = True
-            try:
-                self.state.apply(event)
-            except NotWholeError:
-                self.state, _ = self._open_whole()
-                self.state.apply(event)
-            if isinstance(event, Removed):
-                self._kept = self._next_snapshot = 0  # a snapshot from before it may be of no use
-        if decides and self.state.is_due and self._is_quick():
-            try:
-                drafts += self._decisions()
-            except Exception as error:
-                raise UndecidedError from error
-        ended = {str(event.place) for event in events if isinstance(event, AtPlace)}
-        ended |= {event.request for event in events if isinstance(event, Measured)} - {""}  # it may be late
-        ended |= set(self.recorded(leases))
-        return self.store.append(self.name, drafts, expected=self.head, release=sorted(ended)), result
-
-    def _decide_behind(self, drafts: list[Draft]) -> None:
-        """Append decisions after events that others appended meanwhile; if those matter, reopen instead."""
-        with self.store.transaction(self.name, after=self.head) as view:
-            missed = view.events  # an end counts what was released before it
-            beside = BESIDE if self.state.is_over else {*BESIDE, "released"}
-            if missed and {event.kind for event in missed} <= beside:
-                self._fold(self.state, missed, self.head)
-                dated = [draft._replace(time=max(draft.time, self._latest)) for draft in drafts]
-                head = self.store.append(self.name, dated, expected=missed[-1].head)
-            else:
-                self.state, head = self._open()
-        self.head = head  # once it is committed: the log has no event that a lost commit was to append
 
     def _decisions(self) -> list[Draft]:
         """Return what the policy decides now, as far as its batches are complete; it is applied."""
@@ -340,7 +312,7 @@ class Journal:
         body = json.dumps({"format": self._format(), "state": state, "time": self._latest}).encode()
         if len(body) <= most:
             with suppress(StoreError):  # a full disk: what matters was acknowledged, and says so itself
-                self.store.save_snapshot(self.name, Snapshot(self.head, body))
+                self.log.save_snapshot(Snapshot(self.head, body))
 
 
 def leased(leases: Iterable[Lease]) -> dict[Place, Lease]:

@@ -130,7 +130,7 @@ def _claim(
     tokens = [str(place) for place in chosen if place not in held]
     if tokens:
         until = now + seconds
-        for token in journal.store.claim(journal.name, tokens, worker=worker, until=until, now=now):
+        for token in journal.log.claim(tokens, worker=worker, until=until, now=now):
             place = Place.parse(token)
             active[place] = Lease(token, worker, until)
             held.add(place)
@@ -143,15 +143,15 @@ def _tidied(journal: Journal, known: Sequence[Lease], now: float) -> Leases:
     A lease is deleted when its request is recorded or its worker has ended. A lease cannot outlast a new one
     of this session, unless a clock was put back since; then it is cut to that length.
     """
-    store, name = journal.store, journal.name
+    log = journal.log
     ended = set(journal.recorded(known))
     ended.update(lease.token for lease in known if is_dead(lease.worker))
-    store.release(name, sorted(ended))
+    log.release(sorted(ended))
     leases = leased(lease for lease in known if lease.token not in ended)
     latest = now + journal.setup.lease
     for place, lease in leases.items():
         if lease.expires > latest + CLOCKS_DIFFER:
-            store.claim(name, [lease.token], worker=lease.worker, until=latest, now=now)
+            log.claim([lease.token], worker=lease.worker, until=latest, now=now)
             leases[place] = lease._replace(expires=latest)
     return leases
 

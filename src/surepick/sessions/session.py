@@ -84,7 +84,7 @@ class Session:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.journal = Journal(store, name, oracle=oracle, read_only=read_only, clock=clock)
-        self.store = self.journal.store
+        self.store = store
         self.name = name
         self._is_read_only = read_only
 
@@ -395,7 +395,7 @@ class Session:
                 raise SessionError(
                     f"session {self.name!r} is still running, so it was not deleted; close it first"
                 )
-            self.store.delete(self.name, expected=expected)
+            self.journal.log.delete(expected=expected)
 
     # Where it stands
 
@@ -488,7 +488,7 @@ class Session:
         state = self.state()
         after = 0
         if last is not None and len(state.recent_values) >= last:
-            first = self.store.find(self.name, recorded_key(state.recent_values[-last]))
+            first = self.journal.log.find(recorded_key(state.recent_values[-last]))
             after = 0 if first is None else first.position - 1
         for event in self.events(after=after):
             yield from measurements_in(event, state)
@@ -501,7 +501,7 @@ class Session:
                     f"session {self.name!r} is still running, so there is nothing to certify; ask and tell "
                     "until it stops, or close it"
                 )
-            end = self.store.find(self.name, state.end_key)
+            end = self.journal.log.find(state.end_key)
             if end is None:
                 raise DamageError(
                     f"session {self.name!r} lacks the event that ended it; run `surepick verify --all`"
@@ -511,7 +511,7 @@ class Session:
     def verify(self, certificate: Mapping[str, Any] | None = None) -> Verdict:
         """Replay the log from its first event and say whether it, and a certificate if given, hold."""
         oracle = _oracle_of(self.journal.state.given.problem)
-        return verify(self.store, self.name, certificate, oracle=oracle)
+        return verify(self.journal.log, certificate, oracle=oracle)
 
     def export(self, path: str | Path) -> Path:
         """Write a report (.html), the values (.csv, .xlsx), the log (.json) or certificate.json."""

@@ -25,7 +25,7 @@ from surepick.sessions.events import decode, decode_strictly, require
 from surepick.sessions.setup import Body, Setup, checked_setup, is_version
 from surepick.sessions.state import SessionState
 from surepick.simulation.outcome import State
-from surepick.store import START, Event, Head, Store
+from surepick.store import START, Event, Head, Log
 from surepick.store.log import checked
 
 LAST_BITS = 1e-9  # of a number: what another machine may compute otherwise
@@ -63,8 +63,7 @@ class Verdict:
 
 
 def verify(
-    store: Store,
-    name: str,
+    log: Log,
     certificate: Mapping[str, Any] | None = None,
     *,
     oracle: Best | OracleProblem | None = None,
@@ -75,10 +74,10 @@ def verify(
     A session whose plans are known by a function needs it as `oracle`.
     """
     given = None if certificate is None else as_certificate(certificate)
-    replay = Replay(name, store.head(name), oracle)
+    replay = Replay(log.name, log.head(), oracle)
     # others may append meanwhile: the events read must reach the head seen before reading, and not pass the
     # head seen after it
-    return replay.judge(store.read(name), lambda: store.head(name).position, given)
+    return replay.judge(log.read(), lambda: log.head().position, given)
 
 
 def verify_events(

@@ -7,7 +7,7 @@ imports `errors` and nothing else of surepick; `log` says what all stores do.
 from __future__ import annotations
 
 from surepick.errors import StoreError
-from surepick.store.log import START, Draft, Event, Head, Lease, Snapshot, Store, View
+from surepick.store.log import START, Draft, Event, Head, Lease, Log, Snapshot, Store, View
 from surepick.store.memory import MemoryStore
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Event",
     "Head",
     "Lease",
+    "Log",
     "MemoryStore",
     "Snapshot",
     "Store",

@@ -150,12 +150,8 @@ class Database(ABC):
         """Run these statements, in one round trip if the database is remote."""
 
     @abstractmethod
-    def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
-        """Return the statements of an append; the first says in its row count whether the head has moved.
-
-        If it has not, the others change nothing. For a remote database it is a single statement, which is a
-        transaction by itself.
-        """
+    def inserting(self, row: Parameters, events: Sequence[Event]) -> list[Statement]:
+        """Return the statements that insert events after `schema.MOVE_HEAD`, whose parameters are `row`."""
 
     @abstractmethod
     def in_transaction(self, connection: Any) -> bool:
@@ -181,47 +177,58 @@ class Database(ABC):
             return inside.run(batch)[0].rows
         return self._attempt(lambda connection: connection.run(batch)[0].rows, writes=False)
 
-    def run(self, batch: Sequence[Statement], *, durable: bool = True, alone: bool = False) -> list[Answer]:
-        """Run writing statements in the open transaction, or in one of their own that is one round trip.
+    def run(self, batch: Sequence[Statement]) -> list[Answer]:
+        """Run writing statements in the open transaction, or in one of their own.
 
-        durable: False is for leases: a crash of the machine may undo them, and they may be run twice.
-        alone:   it is a single statement that is a transaction by itself.
+        Their own need not survive a crash of the machine, and they may be run twice: it is for leases and
+        snapshots.
         """
         inside = self.inside()
         if inside is not None:
-            if durable and not inside.durable:
-                raise StoreError("events cannot be written in a transaction that need not survive a crash")
             return inside.run(batch)
-        begin = [] if alone else self.begin(durable=durable)
-        whole = list(batch) if alone else [*begin, *batch, COMMIT]
-        answers = self._attempt(lambda connection: connection.run(whole), commits=durable)
-        return answers[len(begin) : len(begin) + len(batch)]
+        begin = self.begin(durable=False)
+        return self._attempt(lambda connection: connection.run([*begin, *batch, COMMIT]))[len(begin) : -1]
+
+    def commit(self, batch: Sequence[Statement]) -> list[Answer]:
+        """Run writing statements and commit, in one round trip; what was committed survives a crash.
+
+        They end the open transaction, if there is one; otherwise they are a transaction of their own. If the
+        connection breaks meanwhile they may have been committed, or not: that is an OutcomeUnknownError.
+        """
+        inside = self.inside()
+        if inside is None:
+            begin = self.begin(durable=True)
+            attempt = [*begin, *batch, COMMIT]
+            return self._attempt(lambda connection: connection.run(attempt), commits=True)[len(begin) : -1]
+        if not inside.durable:
+            raise StoreError("events cannot be written in a transaction that need not survive a crash")
+        try:
+            return inside.run([*batch, COMMIT], ends=True)[:-1]
+        except self.errors as error:
+            why = self.explain(error)
+            raise (OutcomeUnknownError(str(why)) if self.is_gone(error) else why) from error
 
     @contextmanager
     def transaction(self, first: Sequence[Statement] = (), *, durable: bool = True) -> Iterator[list[Answer]]:
-        """Open a writing transaction, or join the open one; yield the answers to `first`.
+        """Open a writing transaction; yield the answers to `first`, which is sent with its beginning.
 
-        first:   statements that are sent together with the beginning.
+        It ends at the first `commit` within, or with the block.
+
         durable: whether it must survive a crash of the machine (default yes).
         """
-        inside = self.inside()
-        if inside is not None:
-            yield inside.run(first)
-            return
         begin = self.begin(durable=durable)
         batch = [*begin, *first]
         connection, answers = self._attempt(lambda found: (found, found.run(batch, opens=True)))
         connection.durable = durable
         try:
             yield answers[len(begin) :]
-            try:
+            if connection.inside:
                 connection.run([COMMIT], ends=True)
-            except self.errors as error:
-                why = self.explain(error)
-                raise (OutcomeUnknownError(str(why)) if self.is_gone(error) else why) from error
-        except BaseException:
+        except BaseException as error:
             with connection.lock:
                 connection.roll_back()
+            if isinstance(error, self.errors):
+                raise self.explain(error) from error
             raise
         finally:
             connection.inside = False

@@ -78,11 +78,12 @@ def examine(url: str) -> Diagnosis:
 
 def _health(store: Store, name: str) -> LogHealth:
     """Follow the chain of a log to its end, or to the first event that is missing or changed."""
-    head, last, before = store.head(name), START, None
+    log, last, before = store.log(name), START, None
+    head = log.head()
     with suppress(StoreError):
         while last != before:  # others may append meanwhile; in the end nothing came after this head
-            before, head = last, store.head(name)
-            for event in store.read(name, after=last, limit=CHUNK):
+            before, head = last, log.head()
+            for event in log.read(after=last, limit=CHUNK):
                 last = event.head
     return LogHealth(name, head, last)
 

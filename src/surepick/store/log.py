@@ -1,6 +1,7 @@
 """Stores hold append-only logs of events, each event chained to all before it by its checksum.
 
-`Store` says what memory, SQLite and PostgreSQL do alike; all of them pass tests/support/store_contract.py.
+`Store` and `Log` say what memory, SQLite and PostgreSQL do alike; all of them pass
+tests/support/store_contract.py.
 Every event carries the SHA-256 of itself and of all events before it, so that a changed, missing or swapped
 event breaks the chain.
 """
@@ -14,7 +15,7 @@ from contextlib import AbstractContextManager
 from json.encoder import encode_basestring as _text
 from typing import NamedTuple
 
-from surepick.errors import ConflictError, DamageError, DeletedError
+from surepick.errors import ConflictError, DamageError, DeletedError, StoreError, suggestion
 
 
 class Head(NamedTuple):
@@ -82,96 +83,96 @@ class Snapshot(NamedTuple):
     body: bytes
 
 
-class Store(ABC):
-    """Append-only logs, one per session, safe to use from many threads and processes at once.
+class Log(ABC):
+    """The log of one session, safe to use from many threads and processes at once.
 
-    What `append` has acknowledged survives the death of the process and of the machine.
+    What `append` has acknowledged survives the death of the process and of the machine. Once the log is
+    deleted, its methods raise DeletedError and change nothing, also when another log has its name by then.
     """
 
-    place: str  # where the store is, for people; without password
+    name: str
 
     @abstractmethod
-    def create(self, name: str, drafts: Sequence[Draft]) -> Head:
-        """Begin a log with these events; refused when the name is taken."""
-
-    @abstractmethod
-    def names(self) -> list[str]:
-        """Return the names of all logs, oldest first."""
-
-    @abstractmethod
-    def pin(self, name: str) -> Store:
-        """Return this store with `name` fixed to the log that has it now.
-
-        Once that log is deleted, what is done here under this name raises DeletedError and changes nothing,
-        also when another log has the name. Other names mean what they mean.
-        """
-
-    @abstractmethod
-    def head(self, name: str, *, at: int | None = None) -> Head:
+    def head(self, *, at: int | None = None) -> Head:
         """Return where this log ends now; with a position, where it ended then."""
 
     @abstractmethod
-    def read(self, name: str, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
+    def read(self, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         """Yield the events after this head in their order, each checked against its checksum."""
 
     @abstractmethod
-    def look(self, name: str, *, after: Head) -> View:
+    def look(self, *, after: Head) -> View:
         """Return the events after this head and all leases, in one round trip."""
 
     @abstractmethod
-    def find(self, name: str, key: str) -> Event | None:
+    def find(self, key: str) -> Event | None:
         """Return the event with this key, at the same cost however long the log is."""
 
     @abstractmethod
-    def append(
-        self, name: str, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()
-    ) -> Head:
+    def append(self, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()) -> Head:
         """Write all of the drafts or none as the next events, if the log still ends at `expected`.
 
         Otherwise, and when a key is already in the log, it raises ConflictError and writes nothing.
-        Leases on the tokens in `release` end in the same transaction.
+        Leases on the tokens in `release` end in the same transaction, which is committed when this returns.
         """
 
     @abstractmethod
-    def transaction(
-        self, name: str, *, after: Head | None = None, durable: bool = True
-    ) -> AbstractContextManager[View]:
-        """Hold the write lock of this log; what this thread writes within is one transaction.
+    def transaction(self, *, after: Head, durable: bool = True) -> AbstractContextManager[View]:
+        """Hold the write lock of this log, and look at the events after this head and at the leases.
 
-        after:   the transaction begins with a look at the events after this head.
-        durable: False is for leases: it excludes other claims, appends may continue, and the transaction
-                 need not survive a crash of the machine (default True).
+        This thread may append once within: that commits, and lets go of the log.
+
+        durable: False is for leases. Other claims wait, appends may continue, this thread appends nothing,
+                 and what is claimed or released within need not survive a crash of the machine.
         """
 
     @abstractmethod
-    def claim(self, name: str, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
+    def claim(self, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
         """Lease these tokens and return those the worker now holds: free, expired, or its own already.
 
         Leases are shared by all processes at once but need not survive a crash of the machine.
         """
 
     @abstractmethod
-    def release(self, name: str, tokens: Sequence[str]) -> None:
+    def release(self, tokens: Sequence[str]) -> None:
         """End the leases on these tokens, if there are any."""
 
     @abstractmethod
-    def leases(self, name: str) -> list[Lease]:
+    def leases(self) -> list[Lease]:
         """Return all leases, expired ones included, ordered by token."""
 
     @abstractmethod
-    def save_snapshot(self, name: str, snapshot: Snapshot) -> None:
+    def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keep this snapshot instead of an earlier one; do nothing if it is not of this log."""
 
     @abstractmethod
-    def snapshot(self, name: str) -> Snapshot | None:
+    def snapshot(self) -> Snapshot | None:
         """Return the snapshot, if there is one of this very log and it is as it was written."""
 
     @abstractmethod
-    def delete(self, name: str, *, expected: Head) -> None:
-        """Delete a whole log with its leases and its snapshot, if it still ends at `expected`.
+    def delete(self, *, expected: Head) -> None:
+        """Delete the whole log with its leases and its snapshot, if it still ends at `expected`.
 
         Otherwise it raises ConflictError and deletes nothing.
         """
+
+
+class Store(ABC):
+    """The logs of sessions, by their names."""
+
+    place: str  # where the store is, for people; without password
+
+    @abstractmethod
+    def create(self, name: str, drafts: Sequence[Draft]) -> Log:
+        """Begin a log with these events and return it; refused when the name is taken."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of all logs, oldest first."""
+
+    @abstractmethod
+    def log(self, name: str) -> Log:
+        """Return the log that has this name now."""
 
     def disconnect(self) -> None:  # noqa: B027  # memory has nothing open
         """Close this thread's connection, unless it is in a transaction; it is opened again when needed."""
@@ -235,4 +236,11 @@ def deleted(name: str, place: str) -> DeletedError:
     return DeletedError(
         f"session {name!r} was deleted from {place} after it was opened here, so nothing was done; if "
         "there is a new one of this name, load it"
+    )
+
+
+def unknown(name: str, store: Store) -> StoreError:
+    """Return the error of a name that no session of this store has."""
+    return StoreError(
+        f"there is no session named {name!r} in {store.place}; {suggestion(name, store.names())}"
     )

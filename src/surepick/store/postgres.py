@@ -15,9 +15,9 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from surepick.errors import ConflictError, StoreError, missing_extra
-from surepick.store.connections import NO_PARAMETERS, Answer, Database, Statement
+from surepick.store.connections import NO_PARAMETERS, Answer, Database, Parameters, Statement
 from surepick.store.log import Event
-from surepick.store.schema import APPEND, DO_NOT_WAIT, WAIT_FOR_DISK
+from surepick.store.schema import DO_NOT_WAIT, INSERT, WAIT_FOR_DISK
 
 
 class Postgres(Database):
@@ -87,8 +87,9 @@ class Postgres(Database):
             answers.append(_answer(cursor))
         return answers
 
-    def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
-        return [(APPEND, {**row, "events": json.dumps([event._asdict() for event in events])})]
+    def inserting(self, row: Parameters, events: Sequence[Event]) -> list[Statement]:
+        written = json.dumps([event._asdict() for event in events])
+        return [(INSERT["postgresql"], {**row, "events": written})]
 
     def in_transaction(self, connection: Any) -> bool:
         return bool(connection.info.transaction_status)  # 0: idle

@@ -63,8 +63,11 @@ MAKE_SESSION = (
     "ON CONFLICT (name) DO NOTHING"
 )
 NAMES = "SELECT name FROM surepick_sessions ORDER BY id"
-SESSION = "SELECT id, position, checksum FROM surepick_sessions WHERE name = :name"
-SESSION_BY_ID = "SELECT id, position, checksum FROM surepick_sessions WHERE id = :session_id"
+SESSION = "SELECT id FROM surepick_sessions WHERE name = :name"
+HEAD = "SELECT position, checksum FROM surepick_sessions WHERE id = :session_id"
+HEAD_AT = (
+    "SELECT position, checksum FROM surepick_events WHERE session_id = :session_id AND position = :position"
+)
 # The event at `after` is read too: without it the log is deleted, or another one.
 READ = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
@@ -98,7 +101,6 @@ FIND = (
     "SELECT position, kind, key, time, body, checksum FROM surepick_events "
     "WHERE session_id = :session_id AND key = :key"
 )
-CHECKSUM_AT = "SELECT checksum FROM surepick_events WHERE session_id = :session_id AND position = :position"
 LEASES = "SELECT token, worker, expires FROM surepick_leases WHERE session_id = :session_id ORDER BY token"
 # A snapshot is saved and read only if the event at its position has the checksum that it names.
 SAVE_SNAPSHOT = (
@@ -126,33 +128,20 @@ DELETE_REST = tuple(
     for table in ("events", "leases", "snapshots")
 )
 
-# For SQLite: an append is MOVE_HEAD and then these. They change nothing unless the head has moved to :head.
+# An append is MOVE_HEAD and then these. They change nothing unless the head has moved to :head.
 _MOVED = "FROM surepick_sessions WHERE id = :session_id AND checksum = :head"
-INSERT = (
-    "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum) "
-    f"SELECT id, :position, :kind, :key, :time, :body, :checksum {_MOVED}"
-)
-END_LEASES = f"{RELEASE['sqlite']} AND EXISTS (SELECT 1 {_MOVED})"
+_COLUMNS = "INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum)"
+INSERT = {
+    "sqlite": f"{_COLUMNS} SELECT id, :position, :kind, :key, :time, :body, :checksum {_MOVED}",
+    # all events in one statement: a text with a thousand statements is slow to parse
+    "postgresql": f"{_COLUMNS} SELECT :session_id, event.* FROM json_to_recordset(CAST(:events AS JSON)) "
+    "AS event(position BIGINT, kind TEXT, key TEXT, time DOUBLE PRECISION, body TEXT, checksum TEXT) "
+    f"WHERE EXISTS (SELECT 1 {_MOVED})",
+}
+END_LEASES = {dialect: f"{release} AND EXISTS (SELECT 1 {_MOVED})" for dialect, release in RELEASE.items()}
 
 # For PostgreSQL; a server that is set to more than `on` keeps its setting.
 WAIT_FOR_DISK = (
     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
 )
 DO_NOT_WAIT = "SET LOCAL synchronous_commit = off"
-
-# All of an append in one statement: one round trip, and no lock is held while the client thinks. Its parts
-# all see the tables as they were before, so each takes its session from `moved`: if the head was elsewhere,
-# `moved` is empty and nothing is written. A second append waits until the first one lets go of the session's
-# row, and then finds its head changed. It waits for the disk even where the server is set not to.
-APPEND = f"""WITH moved AS ({MOVE_HEAD} RETURNING id),
-    appended AS (
-        INSERT INTO surepick_events (session_id, position, kind, key, time, body, checksum)
-        SELECT moved.id, event.* FROM moved, json_to_recordset(CAST(:events AS JSON)) AS event(
-            position BIGINT, kind TEXT, key TEXT, time DOUBLE PRECISION, body TEXT, checksum TEXT
-        )
-    ),
-    released AS (
-        DELETE FROM surepick_leases USING moved WHERE session_id = moved.id
-        AND token IN (SELECT json_array_elements_text(CAST(:tokens AS JSON)))
-    )
-    SELECT 1, ({WAIT_FOR_DISK}) FROM moved"""

@@ -22,9 +22,9 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from surepick.errors import ConflictError, DamageError, StoreError
-from surepick.store.connections import NO_PARAMETERS, Answer, Database, Statement
+from surepick.store.connections import NO_PARAMETERS, Answer, Database, Parameters, Statement
 from surepick.store.log import Event
-from surepick.store.schema import END_LEASES, INSERT, MOVE_HEAD
+from surepick.store.schema import INSERT
 
 # SQLite itself waits for another writer so long, trying after 1, 2, 5 and 10 ms, which takes a tenth of the
 # processor that tries from Python take. Then it is asked again and begins with 1 ms: after its later pauses
@@ -146,11 +146,8 @@ class Sqlite(Database):
             raise
         return answers
 
-    def appending(self, row: dict[str, object], events: Sequence[Event]) -> list[Statement]:
-        moved = {"session_id": row["session_id"], "head": row["checksum"]}
-        inserts = [(INSERT, moved | event._asdict()) for event in events]
-        release = [] if row["tokens"] == "[]" else [(END_LEASES, moved | {"tokens": row["tokens"]})]
-        return [(MOVE_HEAD, row), *inserts, *release]
+    def inserting(self, row: Parameters, events: Sequence[Event]) -> list[Statement]:
+        return [(INSERT["sqlite"], {**row, **event._asdict()}) for event in events]
 
     def in_transaction(self, connection: sqlite3.Connection) -> bool:
         return connection.in_transaction

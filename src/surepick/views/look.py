@@ -123,7 +123,7 @@ class Look:
         state = self.state
         left = (place for place in reversed(state.recent_values) if place not in state.streams.removed)
         place = next(left, None)
-        event = None if place is None else session.store.find(session.name, recorded_key(place))
+        event = None if place is None else session.journal.log.find(recorded_key(place))
         if event is None:
             return None
         *_, one = measurements_in(event, state)
@@ -142,7 +142,7 @@ class Look:
         """Return when the session ended, and the reason that was given."""
         session = self.session
         state = self.state
-        event = session.store.find(session.name, state.end_key) if state.is_over else None
+        event = session.journal.log.find(state.end_key) if state.is_over else None
         return None if event is None else (event.time, str(json.loads(event.body).get("reason") or ""))
 
     def needed(self) -> float | None:

@@ -112,7 +112,7 @@ def moment(session: Session) -> object:
     held = tuple(
         (lease.token, lease.worker, lease.expires > session.journal.clock()) for lease in session.leases()
     )
-    return session.store.head(session.name), held
+    return session.journal.log.head(), held
 
 
 def _message(parts: Parts) -> bytes:
