@@ -74,8 +74,8 @@ def share_a_session_without_its_lock(patch):
 def record_a_key_twice(patch):
     measured = commands.measured
 
-    def careless(journal, telling):
-        return measured(journal, replace(telling, key=""))
+    def careless(journal, what, value, **given):
+        return measured(journal, what, value, **{**given, "key": ""})
 
     patch.setattr(commands, "measured", careless)
 
@@ -138,14 +138,15 @@ def choose_what_others_hold(patch):
 
 
 def leave_leases_on_recorded_requests(patch):
-    patch.setattr(Journal, "recorded", lambda self, leases: [])
+    patch.setattr(journal, "leases_ended", lambda events: [])
+    patch.setattr(leases, "_is_needed", lambda state, place, lease: True)
 
 
 def drop_a_late_value(patch):
     known = commands._known
 
-    def careless(journal, place, telling):
-        found = known(journal, place, telling)
+    def careless(journal, place, given):
+        found = known(journal, place, given)
         return commands.Receipt(0, "extra") if found is None else found
 
     patch.setattr(commands, "_known", careless)

@@ -38,7 +38,7 @@ from surepick.sessions.events import (
     recorded_key,
 )
 from surepick.sessions.journal import Change, Journal, leased
-from surepick.sessions.leases import is_dead
+from surepick.sessions.leases import Request, is_dead
 from surepick.sessions.setup import whole
 from surepick.sessions.state import SessionState
 from surepick.sessions.streams import Place
@@ -70,103 +70,120 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Telling:
-    """Values of one probe that a worker tells; `place` is that of the request, where they answer one."""
+class Given:
+    """Values of one probe that a worker records; `place` is that of the request, where they answer one."""
 
     probe: int
     place: Place | None
-    uses: list[list[float | None]]
+    uses: list[list[float | None]]  # of the probe, each with a number for every reading
     worker: str
     key: str
-    note: str
-    sure: bool
 
 
-def measured(journal: Journal, telling: Telling) -> Change:
-    """Return the events of these values at the end of the log, and their receipt."""
-    state, probe, uses = journal.state, telling.probe, telling.uses
-    if (kept := _place_of_key(journal, telling.key)) is not None:
-        return Change([], result=_repeated(journal, kept, telling))
+def measured(
+    journal: Journal, what: object, value: object, *, worker: str, key: str, note: str, sure: bool
+) -> Change:
+    """Return the events of these values at the end of the log, and their receipt; see `Session.tell`."""
+    state = journal.state
+    probe, place = _probe_and_place(state, what)
+    uses = readings_of(state.setup.problem, probe, value)
+    given = Given(probe, place, uses, worker, key)
+    if key and (kept := _place_of_key(journal, key)) is not None:
+        return Change([], result=_repeated(journal, kept, given))
     late = ""  # the request, if another worker has answered it
-    if telling.place is not None and state.streams.of[probe].is_recorded(telling.place.index):
-        if (known := _known(journal, telling.place, telling)) is not None:
+    if place is not None and state.streams.of[probe].is_recorded(place.index):
+        if (known := _known(journal, place, given)) is not None:
             return Change([], result=known)
-        late = str(telling.place)
-    if not telling.sure:
+        late = str(place)
+    if not sure:
         for use in uses:
             if (words := surprise(state, probe, use)) is not None:
                 raise SessionError(
                     f"{words}; not recorded. If it is right, record it again as sure", field="sure"
                 )
-    places = [] if late else _open_places(journal, telling)
+    places = [] if late else _open_places(journal, given)
     n_open = len(places)
     if n_open < len(uses):  # extra values are appended to the stream
         end = max(state.streams.of[probe].appended_at, max(places, default=-1) + 1)
         places += range(end, end + len(uses) - n_open)
     events = list[Measured]()
     for at, (index, values) in enumerate(zip(places, uses, strict=True)):
-        request, key, note = "", "", ""
-        if at < n_open:
-            request = f"{probe}.{index}"
-        elif at == 0:
-            request = late
-        if telling.key:
-            key = telling.key if at == 0 else f"{telling.key}, {at}"
-        if at == 0:
-            note = telling.note
+        request = f"{probe}.{index}" if at < n_open else ""
         number = state.n_recorded + at + 1
-        events.append(Measured(number, probe, index, values, telling.worker, request, key, note))
-    result = "extra" if n_open < len(uses) else "recorded"
-    return Change(events, Receipt(events[-1].number, result))
+        if at == 0:
+            events.append(Measured(number, probe, index, values, worker, request or late, key, note))
+        else:
+            nth_key = f"{key}, {at}" if key else ""
+            events.append(Measured(number, probe, index, values, worker, request, nth_key, ""))
+    return Change(events, Receipt(events[-1].number, "extra" if n_open < len(uses) else "recorded"))
 
 
-def _open_places(journal: Journal, telling: Telling) -> list[int]:
+def _probe_and_place(state: SessionState, what: Any) -> tuple[int, Place | None]:
+    """Return the probe that was measured, and the place of the request if one is answered.
+
+    The name of an arm is that arm, also where it looks like the id of a request.
+    """
+    names = state.setup.problem.probe_names
+    if isinstance(what, Request):
+        what = what.token
+    elif not isinstance(what, Place):
+        if isinstance(what, str) and what in names:
+            return names.index(what), None
+        if what in range(len(names)):
+            return int(what), None
+        if not isinstance(what, str):
+            raise SessionError(f"expected an arm or a request, got {what!r:.60}", field="request")
+    place = place_of(str(what), state)
+    return place.probe, place
+
+
+def _open_places(journal: Journal, given: Given) -> list[int]:
     """Return the open requests of this probe that the values answer: at most one for each value.
 
     First the request that is answered; then the worker's own ones, and those of the open batch from the
     oldest on. Only a value recorded by arm answers what another worker was asked for.
     """
     places = dict[int, None]()  # which keeps their order
-    if telling.place is not None:
-        places[telling.place.index] = None
-    if journal.state.is_over or len(places) == len(telling.uses):
+    if given.place is not None:
+        places[given.place.index] = None
+    if journal.state.is_over or len(places) == len(given.uses):
         return list(places)
-    stream, now = journal.state.streams.of[telling.probe], journal.clock()
+    stream, now = journal.state.streams.of[given.probe], journal.clock()
     own, others = set[int](), set[int]()
     for (probe, index), lease in leased(journal.log.leases()).items():
-        is_open = probe == telling.probe and index < stream.end + AHEAD and not stream.is_recorded(index)
+        is_open = probe == given.probe and index < stream.end + AHEAD and not stream.is_recorded(index)
         if is_open and lease.expires > now:
-            (own if lease.worker == telling.worker else others).add(index)
+            (own if lease.worker == given.worker else others).add(index)
     rest = stream.missing()
-    if telling.place is not None:
-        begin = telling.place.index
+    if given.place is not None:
+        begin = given.place.index
         rest = (index for index in rest if index > begin and index not in others)
     for index in itertools.chain(sorted(own), rest):  # which may be long
-        if len(places) == len(telling.uses):
+        if len(places) == len(given.uses):
             break
         places[index] = None
     return list(places)
 
 
-def _known(journal: Journal, place: Place, telling: Telling) -> Receipt | None:
+def _known(journal: Journal, place: Place, given: Given) -> Receipt | None:
     """Return the receipt of a value that this worker told for this request before.
 
     None if it is the worker's first one, and late: another value is recorded at the place. It is kept as an
     extra measurement whatever it is; keeping it only if it differs would select by value.
     """
     kept = measured_at(journal, place)
-    if kept.worker != telling.worker or kept.is_extra:
-        if (before := journal.state.late.get((str(place), telling.worker))) is not None:
-            return _repeated(journal, before, telling)
-        return Receipt(kept.number, "repeated") if None in telling.uses[0] else None  # nothing is lost
+    if kept.worker != given.worker or kept.is_extra:
+        if (before := journal.state.late.get((str(place), given.worker))) is not None:
+            return _repeated(journal, before, given)
+        return Receipt(kept.number, "repeated") if None in given.uses[0] else None  # nothing is lost
     if place in journal.state.streams.removed:
         raise SessionError(
             f"the value of request {place} was removed, and its place stays empty; ask again", field="request"
         )
-    if kept.values == telling.uses[0]:
+    if kept.values == given.uses[0]:
         return Receipt(kept.number, "repeated")
     raise SessionError(
-        f"request {place} has the value {_shown(kept.values)}, got {_shown(telling.uses[0])}; remove value "
+        f"request {place} has the value {_shown(kept.values)}, got {_shown(given.uses[0])}; remove value "
         f"{kept.number} first if it was a mistake",
         field="value",
     )
@@ -214,21 +231,21 @@ def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> st
     return None
 
 
-def _repeated(journal: Journal, place: Place, telling: Telling) -> Receipt:
+def _repeated(journal: Journal, place: Place, given: Given) -> Receipt:
     """Return the receipt of values that were recorded before; refused if they were others."""
     kept = measured_at(journal, place)
-    if telling.key and place in journal.state.streams.removed:
+    if given.key and place in journal.state.streams.removed:
         raise SessionError(
-            f"the value of {telling.key!r} was removed, and its key stays taken; give this one another",
+            f"the value of {given.key!r} was removed, and its key stays taken; give this one another",
             field="key",
         )
-    if (kept.probe, kept.values) != (telling.probe, telling.uses[0]):
+    if (kept.probe, kept.values) != (given.probe, given.uses[0]):
         names = journal.state.setup.problem.probe_names
         raise SessionError(
-            f"{telling.key or str(telling.place)!r} is another measurement, {names[kept.probe]!r} = "
-            f"{_shown(kept.values)}, got {names[telling.probe]!r} = {_shown(telling.uses[0])}; the first one "
+            f"{given.key or str(given.place)!r} is another measurement, {names[kept.probe]!r} = "
+            f"{_shown(kept.values)}, got {names[given.probe]!r} = {_shown(given.uses[0])}; the first one "
             "stays",
-            field="key" if telling.key else "value",
+            field="key" if given.key else "value",
         )
     return Receipt(kept.number, "repeated")
 
@@ -240,7 +257,7 @@ def exported_key(journal: Journal, number: int) -> str:
 
 def _place_of_key(journal: Journal, key: str) -> Place | None:
     """Return the place of the value that is recorded under this key, or was exported with it."""
-    number = count_in(key.rpartition("-")[2]) if key else None
+    number = count_in(key.rpartition("-")[2])
     if number is not None and key == exported_key(journal, number):
         return place_of_number(journal, number)
     return journal.state.keys.get(key)

@@ -71,11 +71,15 @@ class Journal:
         created = next(iter(self.log.read(limit=1)), None)
         if created is None:
             raise DamageError(f"the log of session {name!r} is empty; run `surepick verify --all`")
-        with making_sense_of(lambda: created, name):
+        try:
             body = json.loads(created.body)
             if read_only and oracle is None and codec.needs_function(body["problem"]):
                 oracle = absent
             self._given = Setup.from_json(body, oracle)
+        except SurepickError:
+            raise
+        except Exception as error:
+            raise not_ours(created, name, error) from error
         self.created = created
         self._kept = 0  # how far the last snapshot was
         self._next_snapshot = 0.0  # when the next one is due, at the earliest
@@ -140,13 +144,12 @@ class Journal:
         Where the policy takes its time, it decides after the transaction, so that the others do not wait for
         it. A policy that fails, a plug-in perhaps, does so when all that was to be written is on disk.
         """
-        with self.write_transaction() as view:
+        with self.write_transaction():
             change = make(self.state)
             if change.events:
                 drafts, is_current = self._taken(change.events)
                 self.is_stale = True
-                release = self._ended(change.events, view.leases)
-                self.head = self.log.append(drafts, expected=self.head, release=release)
+                self.head = self.log.append(drafts, expected=self.head, release=leases_ended(change.events))
                 self.is_stale = not is_current
         if self.is_stale:
             self.refresh()
@@ -177,26 +180,12 @@ class Journal:
             return drafts, False
         return drafts, True
 
-    def _ended(self, events: Sequence[Event], leases: Sequence[Lease]) -> list[str]:
-        """Return the tokens of the leases that end with these events, and those that no worker needs."""
-        ended = {str(event.place) for event in events if isinstance(event, AtPlace)}
-        ended |= {event.request for event in events if isinstance(event, Measured)} - {""}  # it may be late
-        return sorted(ended | set(self.recorded(leases)))
-
     @contextmanager
     def write_transaction(self, *, durable: bool = True) -> Iterator[View]:
         """Hold the write lock of the log, with the state at its end."""
         with self.log.transaction(after=self.head, durable=durable) as view:
             self.read_on(view.events)
             yield view
-
-    def recorded(self, leases: Iterable[Lease]) -> list[str]:
-        """Return the tokens of these leases whose measurements are recorded, so that no worker needs them.
-
-        A claim of a worker who had not read the log to its end can lease what was recorded a moment before.
-        """
-        streams, places = self.state.streams.of, leased(leases)
-        return [lease.token for (probe, k), lease in places.items() if streams[probe].is_recorded(k)]
 
     def decide(self) -> None:
         """Record what the policy decides, for as long as its batches are complete.
@@ -259,12 +248,19 @@ class Journal:
         return state, self._fold(state, self.log.read(after=begin), begin)
 
     def _fold(self, state: SessionState, rows: Iterable[Row], head: Head) -> Head:
-        row = self.created
-        with making_sense_of(lambda: row, self.name):  # around the loop, of which every open feels the cost
+        """Apply these rows, the next of the log after this head; return the head that they lead to."""
+        row = None
+        try:
             for row in rows:
                 state.apply(decode(row.kind, row.body))
+        except (SurepickError, NotWholeError):
+            raise
+        except Exception as error:
+            raise not_ours(row or self.created, self.name, error) from error
+        if row is None:
+            return head
         self._latest = max(self._latest, row.time)
-        return head if row is self.created else row.head
+        return row.head
 
     def _decisions(self) -> list[Draft]:
         """Return what the policy decides now, as far as its batches are complete; it is applied."""
@@ -315,6 +311,17 @@ class Journal:
                 self.log.save_snapshot(Snapshot(self.head, body))
 
 
+def leases_ended(events: Iterable[Event]) -> list[str]:
+    """Return the tokens of the leases that end with these events."""
+    tokens = set[str]()
+    for event in events:
+        if isinstance(event, AtPlace):
+            tokens.add(str(event.place))
+        if isinstance(event, Measured) and event.request:  # another place, if the value is late
+            tokens.add(event.request)
+    return sorted(tokens)
+
+
 def leased(leases: Iterable[Lease]) -> dict[Place, Lease]:
     """Return the leases of a store by their places."""
     return {Place(*map(int, lease.token.split("."))): lease for lease in leases}
@@ -346,19 +353,12 @@ def decided(state: SessionState) -> list[Event]:
     return made
 
 
-@contextmanager
-def making_sense_of(current: Callable[[], Row], name: str) -> Iterator[None]:
-    """Within, what goes wrong without words of ours means: the current event is none that surepick wrote."""
-    try:
-        yield
-    except (SurepickError, NotWholeError):
-        raise
-    except Exception as error:
-        event = current()
-        raise DamageError(
-            f"event {event.position} of session {name!r} ({event.kind}) is none that surepick writes "
-            f"({type(error).__name__}: {error}); `surepick export -o log.json` writes the log"
-        ) from error
+def not_ours(row: Row, name: str, error: Exception) -> DamageError:
+    """Return the error of an event of a log that makes no sense."""
+    return DamageError(
+        f"event {row.position} of session {name!r} ({row.kind}) is none that surepick writes "
+        f"({type(error).__name__}: {error}); `surepick export -o log.json` writes the log"
+    )
 
 
 def drafts_of(events: Iterable[Event], now: float) -> list[Draft]:

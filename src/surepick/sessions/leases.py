@@ -140,20 +140,26 @@ def _claim(
 def _tidied(journal: Journal, known: Sequence[Lease], now: float) -> Leases:
     """Delete leases that serve no worker, shorten those that are too long, and return the rest by place.
 
-    A lease is deleted when its request is recorded or its worker has ended. A lease cannot outlast a new one
-    of this session, unless a clock was put back since; then it is cut to that length.
+    A lease cannot outlast a new one of this session, unless a clock was put back since; then it is cut to
+    that length.
     """
-    log = journal.log
-    ended = set(journal.recorded(known))
-    ended.update(lease.token for lease in known if is_dead(lease.worker))
-    log.release(sorted(ended))
-    leases = leased(lease for lease in known if lease.token not in ended)
-    latest = now + journal.setup.lease
+    log, state = journal.log, journal.state
+    leases = {place: lease for place, lease in leased(known).items() if _is_needed(state, place, lease)}
+    log.release([lease.token for lease in known if lease not in leases.values()])
+    latest = now + state.setup.lease
     for place, lease in leases.items():
         if lease.expires > latest + CLOCKS_DIFFER:
             log.claim([lease.token], worker=lease.worker, until=latest, now=now)
             leases[place] = lease._replace(expires=latest)
     return leases
+
+
+def _is_needed(state: SessionState, place: Place, lease: Lease) -> bool:
+    """Return whether a lease serves a worker: its request is not recorded, and the worker has not ended.
+
+    Where a claim does not wait for those who append, it can lease what was recorded a moment before.
+    """
+    return not (state.streams.of[place.probe].is_recorded(place.index) or is_dead(lease.worker))
 
 
 def _choose(state: SessionState, active: Leases, n: int, worker: str) -> list[Place]:

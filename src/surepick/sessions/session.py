@@ -33,8 +33,8 @@ from surepick.errors import DamageError, NameTakenError, NoiseWarning, Parameter
 from surepick.policies import policy_for
 from surepick.sessions import commands
 from surepick.sessions.certify import certify, guarantee_of
-from surepick.sessions.commands import Receipt, Telling, Use
-from surepick.sessions.events import Created, Event, Renamed, place_of, recorded_key
+from surepick.sessions.commands import Receipt, Use
+from surepick.sessions.events import Created, Event, Renamed, recorded_key
 from surepick.sessions.journal import Change, Journal, decided, drafts_of, in_seconds
 from surepick.sessions.leases import Request, claim, default_worker, in_turn, request_for
 from surepick.sessions.records import Measurement, measurements_in
@@ -257,14 +257,10 @@ class Session:
         not plausible, is refused once: repeat it with `sure=True` if it is right. Programs that record
         whatever they measure say `sure=True` at once.
         """
-        who = _whose(what, worker)
-        with self._changing() as journal:
-            found = self._request(what)
-            probe, place = (found.probe, found) if isinstance(found, Place) else (found, None)
-            uses = commands.readings_of(journal.state.problem, probe, None if lost else value)
-            telling = Telling(probe, place, uses, who, str(key), str(note), sure)
-            receipt: Receipt = journal.commit(lambda state: commands.measured(journal, telling))
-            return receipt
+        who, uses = _whose(what, worker), None if lost else value
+        given: Any = {"worker": who, "key": str(key), "note": str(note), "sure": sure}
+        receipt: Receipt = self._commit(lambda _: commands.measured(self.journal, what, uses, **given))
+        return receipt
 
     def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
         """Release a request, so that another worker gets it at once.
@@ -594,23 +590,6 @@ class Session:
         """Append what `make` gives; see `Journal.commit`."""
         with self._changing() as journal:
             return journal.commit(make)
-
-    def _request(self, what: Any) -> Place | int:
-        """Return the place of the request that is answered, or the number of the arm or probe.
-
-        The name of an arm is that arm, also where it looks like the id of a request.
-        """
-        if isinstance(what, Request | Place):
-            return place_of(str(what.token if isinstance(what, Request) else what), self.journal.state)
-        names = self.journal.state.problem.probe_names
-        if what not in names and what not in range(len(names)):
-            self.journal.refresh()  # an arm may have come with a plan meanwhile
-            names = self.journal.state.problem.probe_names
-        if isinstance(what, str):
-            return names.index(what) if what in names else place_of(what, self.journal.state)
-        if what not in range(len(names)):
-            raise SessionError(f"expected an arm or a request, got {what!r:.60}", field="request")
-        return int(what)
 
 
 def _whose(request: object, worker: str | None) -> str:

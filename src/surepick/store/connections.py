@@ -119,8 +119,6 @@ class Database(ABC):
     remote: ClassVar[bool]  # a statement is a round trip: few long ones, and an append is a single one
     list_tables: ClassVar[str]
     lock_schema: ClassVar[str | None] = None  # within a transaction: no other process makes tables
-    lock_session: ClassVar[str | None] = None  # no other process appends to this session
-    lock_leases: ClassVar[str | None] = None  # no other process claims its leases
     place: str  # for people; without password
     where: str  # the same for two drivers of one database
     read_only: bool
@@ -142,8 +140,12 @@ class Database(ABC):
         """Return a new DB-API connection in autocommit mode."""
 
     @abstractmethod
-    def begin(self, *, durable: bool) -> list[Statement]:
-        """Return the statements that open a writing transaction; one for leases need not reach the disk."""
+    def begin(self, *, durable: bool, log: int | None = None) -> list[Statement]:
+        """Return the statements that open a writing transaction.
+
+        durable: False is for leases, which need not reach the disk.
+        log:     the id of a log that no other process appends to meanwhile (claims in, if not durable).
+        """
 
     @abstractmethod
     def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
@@ -209,14 +211,16 @@ class Database(ABC):
             raise (OutcomeUnknownError(str(why)) if self.is_gone(error) else why) from error
 
     @contextmanager
-    def transaction(self, first: Sequence[Statement] = (), *, durable: bool = True) -> Iterator[list[Answer]]:
-        """Open a writing transaction; yield the answers to `first`, which is sent with its beginning.
+    def transaction(
+        self, *first: Statement, log: int | None = None, durable: bool = True
+    ) -> Iterator[list[Answer]]:
+        """Open a writing transaction; it ends at the first `commit` within, or with the block.
 
-        It ends at the first `commit` within, or with the block.
+        first: statements that are sent together with its beginning; their answers are yielded.
 
-        durable: whether it must survive a crash of the machine (default yes).
+        See `begin` for `log` and `durable`.
         """
-        begin = self.begin(durable=durable)
+        begin = self.begin(durable=durable, log=log)
         batch = [*begin, *first]
         connection, answers = self._attempt(lambda found: (found, found.run(batch, opens=True)))
         connection.durable = durable

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from surepick.errors import ConflictError, StoreError, missing_extra
 from surepick.store.connections import NO_PARAMETERS, Answer, Database, Parameters, Statement
 from surepick.store.log import Event
-from surepick.store.schema import DO_NOT_WAIT, INSERT, WAIT_FOR_DISK
+from surepick.store.schema import DO_NOT_WAIT, INSERT, LOCK_LEASES, LOCK_LOG, WAIT_FOR_DISK
 
 
 class Postgres(Database):
@@ -25,9 +25,6 @@ class Postgres(Database):
 
     dialect: ClassVar[str] = "postgresql"
     lock_schema: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305806)"
-    lock_session: ClassVar[str | None] = "SELECT 1 FROM surepick_sessions WHERE id = :session_id FOR UPDATE"
-    # A lock of its own: those who claim need not wait until an append has reached the disk.
-    lock_leases: ClassVar[str | None] = "SELECT pg_advisory_xact_lock(7305807000000 + :session_id)"
     remote: ClassVar[bool] = True
     list_tables: ClassVar[str] = (
         "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
@@ -65,10 +62,13 @@ class Postgres(Database):
             connection.execute("SET plan_cache_mode = force_generic_plan")  # with plans that never change
         return connection
 
-    def begin(self, *, durable: bool) -> list[Statement]:
+    def begin(self, *, durable: bool, log: int | None = None) -> list[Statement]:
         """Open a transaction that sees what was committed, whatever the server's own settings are."""
         settings = WAIT_FOR_DISK if durable else DO_NOT_WAIT
-        return [("BEGIN ISOLATION LEVEL READ COMMITTED", NO_PARAMETERS), (settings, NO_PARAMETERS)]
+        begin = [("BEGIN ISOLATION LEVEL READ COMMITTED", NO_PARAMETERS), (settings, NO_PARAMETERS)]
+        if log is None:
+            return begin
+        return [*begin, (LOCK_LOG if durable else LOCK_LEASES, {"session_id": log})]
 
     def run_all(self, connection: Any, batch: Sequence[Statement]) -> list[Answer]:
         """Run these statements in one round trip, and return an answer for each."""

@@ -145,3 +145,6 @@ WAIT_FOR_DISK = (
     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
 )
 DO_NOT_WAIT = "SET LOCAL synchronous_commit = off"
+LOCK_LOG = "SELECT 1 FROM surepick_sessions WHERE id = :session_id FOR UPDATE"
+# A lock of its own: those who claim need not wait until an append has reached the disk.
+LOCK_LEASES = "SELECT pg_advisory_xact_lock(7305807000000 + :session_id)"

@@ -106,17 +106,13 @@ class SqlLog(Log):
     def _query(self, text: str, **parameters: object) -> list[tuple[Any, ...]]:
         return self._database.query(text, {"session_id": self._number, **parameters})
 
-    def _refuse_deleted(self) -> Head:
-        """Return where the log ends; an error if it was deleted."""
+    def head(self, *, at: int | None = None) -> Head:
         rows = self._query(schema.HEAD)
         if not rows:
             raise deleted(self.name, self._database.place)
+        if at is not None:
+            rows = self._query(schema.HEAD_AT, position=at) or rows
         return Head(*rows[0])
-
-    def head(self, *, at: int | None = None) -> Head:
-        now = self._refuse_deleted()
-        found = [] if at is None else self._query(schema.HEAD_AT, position=at)
-        return Head(*found[0]) if found else now
 
     def read(self, *, after: Head = START, limit: int | None = None) -> Iterator[Event]:
         return itertools.chain.from_iterable(self._pages(after, limit))
@@ -136,13 +132,12 @@ class SqlLog(Log):
 
     def _after(self, after: Head, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Return these rows without the first, which must be the event at `after`, if there is one."""
-        if after != START and rows and Event(*rows[0]).head == after:
-            return rows[1:]
-        if after == START and rows:
-            return rows
-        self._refuse_deleted()
+        if not rows:
+            self.head()  # which says so if the log was deleted
         if after == START:
             return rows
+        if rows and Event(*rows[0]).head == after:
+            return rows[1:]
         raise DamageError(
             f"session {self.name!r} no longer has the event {after.position} that was read before; run "
             "`surepick verify --all`"
@@ -168,7 +163,7 @@ class SqlLog(Log):
     def find(self, key: str) -> Event | None:
         rows = self._query(schema.FIND, key=key)
         if not rows:
-            self._refuse_deleted()
+            self.head()  # which says so if the log was deleted
         return Event(*rows[0]) if rows else None
 
     def append(self, drafts: Sequence[Draft], *, expected: Head, release: Sequence[str] = ()) -> Head:
@@ -197,7 +192,7 @@ class SqlLog(Log):
     def _check_moved(self, moved: Answer, expected: Head) -> None:
         """Raise an error if the head of the log was not where an append or a deletion expected it."""
         if moved.rowcount != 1:
-            self._refuse_deleted()
+            self.head()  # which says so if the log was deleted
             raise moved_on(self.name, expected)
 
     def _arrived(self, head: Head) -> bool:
@@ -208,18 +203,13 @@ class SqlLog(Log):
         Then the checksum tells, since it stands for these events and all before them.
         """
         self._database.disconnect()
-        with self._database.transaction(self._lock(self._database.lock_session)):
+        with self._database.transaction(log=self._number):
             return self._query(schema.HEAD_AT, position=head.position) == [tuple(head)]
-
-    def _lock(self, text: str | None) -> list[Statement]:
-        """Return the statement that takes this lock, where the database needs one."""
-        return [] if text is None else [(text, {"session_id": self._number})]
 
     @contextmanager
     def transaction(self, *, after: Head, durable: bool = True) -> Iterator[View]:
-        database = self._database
-        lock = self._lock(database.lock_session if durable else database.lock_leases)
-        with database.transaction([*lock, self._look(after)], durable=durable) as answers:
+        look = self._look(after)
+        with self._database.transaction(look, log=self._number, durable=durable) as answers:
             yield self._view(after, answers[-1].rows)
 
     def claim(self, tokens: Iterable[str], *, worker: str, until: float, now: float) -> list[str]:
@@ -233,7 +223,7 @@ class SqlLog(Log):
         }
         (claimed,) = self._database.run([(schema.CLAIM[self._database.dialect], row)])
         if not claimed.rows:
-            self._refuse_deleted()
+            self.head()  # which says so if the log was deleted
         held = {token for (token,) in claimed.rows}
         return [token for token in wanted if token in held]
 

@@ -36,7 +36,7 @@ class Sqlite(Database):
     """The driver of one file."""
 
     dialect: ClassVar[str] = "sqlite"
-    remote: ClassVar[bool] = False  # and BEGIN IMMEDIATE holds the only write lock: no other is needed
+    remote: ClassVar[bool] = False
     list_tables: ClassVar[str] = "SELECT name FROM sqlite_master WHERE type = 'table'"
     errors = (sqlite3.Error,)
 
@@ -121,8 +121,8 @@ class Sqlite(Database):
             raise busy
         self._is_suspect = False
 
-    def begin(self, *, durable: bool) -> list[Statement]:
-        """Take the write lock first, so that no later statement meets another writer."""
+    def begin(self, *, durable: bool, log: int | None = None) -> list[Statement]:
+        """Take the one write lock first, so that no later statement meets another writer."""
         return [
             (f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}", NO_PARAMETERS),
             ("BEGIN IMMEDIATE", NO_PARAMETERS),
