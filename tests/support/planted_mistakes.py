@@ -21,9 +21,9 @@ def unchecked(patch, kind):
 
 def close_before_the_decision(patch):
     def close(self, reason=""):
-        with self._changing() as journal:
+        with self.journal.lock:
             event = Closed(self.journal.state.n_closed + 1, reason)
-            journal.commit(lambda state: Change([] if state.is_over else [event]))
+            self.journal.commit(lambda state: Change([] if state.is_over else [event]))
 
     patch.setattr(Session, "close", close)
     unchecked(patch, Closed)
@@ -33,8 +33,7 @@ def extend_what_was_seen_before(patch):
     def extend(self, *, delta=None, budget=None):
         change = commands.extended(self.journal.state, delta, budget)
         checked(change.events[0], self.journal.state)
-        with self._changing() as journal:
-            journal.commit(lambda state: change)
+        self.journal.commit(lambda state: change)
 
     checked: Any = Extended.check
     patch.setattr(Session, "extend", extend)

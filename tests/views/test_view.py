@@ -13,7 +13,6 @@ from session_tools import Tapes, problem, run_to_end, tell_all
 from surepick.policies import Challenge, Pick
 from surepick.problems import PriorData
 from surepick.sessions.session import Session
-from surepick.store import open_store
 from surepick.views.chart import plans_chart
 from surepick.views.numbers import value
 from surepick.views.view import STATES
@@ -238,22 +237,22 @@ def test_forecasts_hold_in_most_sessions(policy):
 
 
 def test_looking_reads_no_events_and_writes_nothing(monkeypatch):
-    place = open_store("memory://")
-    session, tapes = new(store=place), Tapes()
+    session, tapes = new(), Tapes()
+    log = session.journal.log
     for _ in range(50):
         tell_all(session, session.ask(worker="a"), tapes)
     session.ask(worker="b")
-    before = (place.head("alloys"), place.leases("alloys"), place.snapshot("alloys"))
+    before = (log.head(), log.leases(), log.snapshot())
     read = []
-    original = type(place).read
+    original = type(log).read
     monkeypatch.setattr(
-        type(place),
+        type(log),
         "read",
         lambda *args, **options: read.extend(found := list(original(*args, **options))) or iter(found),
     )
     session.view()
     assert read == []
-    assert (place.head("alloys"), place.leases("alloys"), place.snapshot("alloys")) == before
+    assert (log.head(), log.leases(), log.snapshot()) == before
 
 
 def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measured():

@@ -209,7 +209,7 @@ def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> st
             return (
                 f"{value:.6g}{unit} is not plausible for {problem.reading_names[reading]!r}: {between}{unit}"
             )
-        seen, squares = state.evidence, state.run.statistics.noise[reading].squares
+        seen, squares = state.run.statistics.evidence, state.run.statistics.noise[reading].squares
         n = int(seen.each[reading])
         mean = float(seen.sums[reading]) / max(n, 1)
         for one in waiting:

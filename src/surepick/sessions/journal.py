@@ -19,6 +19,7 @@ from surepick.core.oracle_problem import Best, OracleProblem, absent
 from surepick.errors import (
     DamageError,
     ParameterError,
+    SessionError,
     StoreError,
     SurepickError,
 )
@@ -52,7 +53,7 @@ class Journal:
     share a journal: one that uses the state, or changes it, holds the lock.
 
     Plans known by a function that the log does not hold need it as `oracle`; with `read_only` they can be
-    looked at without it.
+    looked at without it, and nothing is written.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Journal:
         self.name = name
         self.clock = in_seconds(clock)
         self.lock = threading.RLock()
+        self._is_read_only = read_only
         created = next(iter(self.log.read(limit=1)), None)
         if created is None:
             raise DamageError(f"the log of session {name!r} is empty; run `surepick verify --all`")
@@ -144,18 +146,20 @@ class Journal:
         Where the policy takes its time, it decides after the transaction, so that the others do not wait for
         it. A policy that fails, a plug-in perhaps, does so when all that was to be written is on disk.
         """
-        with self.write_transaction():
-            change = make(self.state)
-            if change.events:
-                drafts, is_current = self._taken(change.events)
-                self.is_stale = True
-                self.head = self.log.append(drafts, expected=self.head, release=leases_ended(change.events))
-                self.is_stale = not is_current
-        if self.is_stale:
-            self.refresh()
-        self.decide()
-        self._keep_snapshot()
-        return change.result
+        with self.lock:
+            with self.write_transaction():
+                change = make(self.state)
+                if change.events:
+                    drafts, is_current = self._taken(change.events)
+                    self.is_stale = True
+                    ended = leases_ended(change.events)
+                    self.head = self.log.append(drafts, expected=self.head, release=ended)
+                    self.is_stale = not is_current
+            if self.is_stale:
+                self.refresh()
+            self.decide()
+            self._keep_snapshot()
+            return change.result
 
     def _taken(self, events: Sequence[Event]) -> tuple[list[Draft], bool]:
         """Check and apply these events, and what the policy decides on them if that is quick.
@@ -180,9 +184,18 @@ class Journal:
             return drafts, False
         return drafts, True
 
+    def refuse_read_only(self) -> None:
+        """Refuse to write where the session is only shown."""
+        if self._is_read_only:
+            raise SessionError(
+                f"session {self.name!r} was opened to be looked at, so nothing was changed; load it without "
+                "read_only to continue it"
+            )
+
     @contextmanager
     def write_transaction(self, *, durable: bool = True) -> Iterator[View]:
         """Hold the write lock of the log, with the state at its end."""
+        self.refuse_read_only()
         with self.log.transaction(after=self.head, durable=durable) as view:
             self.read_on(view.events)
             yield view

@@ -13,7 +13,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,7 +85,6 @@ class Session:
         self.journal = Journal(store, name, oracle=oracle, read_only=read_only, clock=clock)
         self.store = store
         self.name = name
-        self._is_read_only = read_only
 
     @classmethod
     def create(
@@ -224,7 +222,7 @@ class Session:
         pause = FIRST_WAIT
         until = float("inf") if wait is True else time.monotonic() + float(wait)
         while True:
-            with self._changing():
+            with self.journal.lock:
                 requests, next_end = claim(self.journal, n, who, lasting)
                 if requests or self.journal.state.is_over or time.monotonic() >= until:
                     return requests
@@ -259,7 +257,7 @@ class Session:
         """
         who, uses = _whose(what, worker), None if lost else value
         given: Any = {"worker": who, "key": str(key), "note": str(note), "sure": sure}
-        receipt: Receipt = self._commit(lambda _: commands.measured(self.journal, what, uses, **given))
+        receipt: Receipt = self.journal.commit(lambda _: commands.measured(self.journal, what, uses, **given))
         return receipt
 
     def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
@@ -270,7 +268,7 @@ class Session:
         """
         text = request.token if isinstance(request, Request) else request
         who = _whose(request, worker)
-        self._commit(lambda _: commands.released(self.journal, text, who, str(reason)))
+        self.journal.commit(lambda _: commands.released(self.journal, text, who, str(reason)))
 
     def remove(self, number: int | str | Request, reason: str) -> bool:
         """Remove a value that was recorded by mistake (a slip, the wrong road); the log keeps both.
@@ -281,7 +279,7 @@ class Session:
         that the value was no measurement, and not removed for its size.
         """
         text = number.token if isinstance(number, Request) else str(number)
-        return bool(self._commit(lambda _: commands.removed(self.journal, text, str(reason))))
+        return bool(self.journal.commit(lambda _: commands.removed(self.journal, text, str(reason))))
 
     # Steering
 
@@ -291,7 +289,7 @@ class Session:
         Only policies that follow recorded decisions (BetGapE) take a smaller delta. Another epsilon needs a
         new session: see `successor`.
         """
-        self._commit(lambda state: commands.extended(state, delta, budget))
+        self.journal.commit(lambda state: commands.extended(state, delta, budget))
 
     def add_plan(self, name: str, plan: Numbers | str, *, arms: GivenArms = ()) -> None:
         """Add a plan to the list while the session runs, or after its answer, which was about the others.
@@ -301,7 +299,7 @@ class Session:
         knows the plan from its next batch on. Plans may be chosen by looking at everything but values that
         wait for a later batch.
         """
-        self._commit(lambda state: commands.plan_added(state, name, plan, arms))
+        self.journal.commit(lambda state: commands.plan_added(state, name, plan, arms))
 
     def final_batch(self, n: int | None = None, *, gaussian: bool = False) -> None:
         """Make the next n measurements the last: one batch, and a test of the leader.
@@ -311,7 +309,7 @@ class Session:
         `gaussian` says that the noise is Gaussian, under which the test proves more. Your decision to call it
         may depend on everything that the policy has used; not on values that wait for a later batch.
         """
-        self._commit(lambda state: commands.final_batch(state, n, gaussian=gaussian))
+        self.journal.commit(lambda state: commands.final_batch(state, n, gaussian=gaussian))
 
     def close(self, reason: str = "") -> None:
         """End the session by hand; it stays readable, and `extend` lets it continue.
@@ -320,7 +318,7 @@ class Session:
         only not written down yet: it is decided first.
         """
         while True:
-            self._commit(lambda state: commands.closed(state, reason))
+            self.journal.commit(lambda state: commands.closed(state, reason))
             if self.journal.state.is_over:
                 return  # else a batch was complete, and it was not the last
 
@@ -382,12 +380,13 @@ class Session:
 
     def rename(self, title: str) -> None:
         """Give it another title, in the log like everything else; its name in a store never changes."""
-        self._commit(lambda state: Change([Renamed(state.n_titles + 1, title)]))
+        self.journal.commit(lambda state: Change([Renamed(state.n_titles + 1, title)]))
 
     def delete(self, *, expected: Head) -> None:
         """Delete it from the store for good, if it has ended and its log still ends where it was seen to."""
-        with self._changing():
-            if not self.state().is_over:
+        self.journal.refuse_read_only()
+        with self.journal.held() as state:
+            if not state.is_over:
                 raise SessionError(
                     f"session {self.name!r} is still running, so it was not deleted; close it first"
                 )
@@ -572,24 +571,6 @@ class Session:
             pass
         if handle is None:
             print(file=sys.stderr)
-
-    # How it does it
-
-    @contextmanager
-    def _changing(self) -> Iterator[Journal]:
-        """Give the journal to one thread at a time; refused where a session is only shown."""
-        if self._is_read_only:
-            raise SessionError(
-                f"session {self.name!r} was opened to be looked at, so nothing was changed; load it without "
-                "read_only to continue it"
-            )
-        with self.journal.lock:
-            yield self.journal
-
-    def _commit(self, make: Callable[[SessionState], Change]) -> Any:
-        """Append what `make` gives; see `Journal.commit`."""
-        with self._changing() as journal:
-            return journal.commit(make)
 
 
 def _whose(request: object, worker: str | None) -> str:
