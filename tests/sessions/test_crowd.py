@@ -1,7 +1,8 @@
-"""Many processes and sudden deaths: every measurement counts once, and the answer is the same."""
+"""Many processes or threads, and sudden deaths: every measurement counts once, the answer is the same."""
 
 import random
 import signal
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import pytest
 import surepick as sp
 from session_tools import Tapes, best_plan, oracle_problem, problem, run_to_end, same_run
 from session_workers import work, work_until_statement
+from store_contract import in_threads
 from store_workers import all_succeed, crowd
 from surepick.core.oracle_problem import Best
 from surepick.policy import Policy
@@ -28,7 +30,7 @@ class Shared:
 
     def begin(self, lease):
         """Begin the session. Leases outlast the slowest worker that lives, so that no value is late."""
-        Session.create(self.url, "mine", self.problem, policy=self.policy, seed=3, lease=lease)
+        return Session.create(self.url, "mine", self.problem, policy=self.policy, seed=3, lease=lease)
 
 
 @pytest.fixture(params=["sqlite, listed", "postgres, listed", "postgres, function"])
@@ -43,9 +45,9 @@ def shared(request):
     return here
 
 
-def check_answer(shared, seed, acknowledged):
+def check_answer(shared, seed, acknowledged, session=None):
     """The session ended as a simulation on the same measurements, and holds each of them once."""
-    session = Session.load(shared.url, "mine", problem=shared.best)
+    session = session or Session.load(shared.url, "mine", problem=shared.best)
     expected = sp.simulate(shared.problem, Tapes(seed), policy=shared.policy, seed=3)
     assert session.status != "running"
     assert same_run(session.outcome, expected)
@@ -59,6 +61,29 @@ def test_eight_processes_on_one_session_count_every_tell_once(shared, tmp_path):
     shared.begin(lease=60.0)
     assert all_succeed(crowd(8, work, shared.url, 0, tmp_path / "journal", shared.best))
     check_answer(shared, 0, (tmp_path / "journal").read_text().split())
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_eight_threads_on_one_session_lose_nothing(kind, request):
+    """They take turns a hundred times as often as usual, so that they meet in the middle of things."""
+    url = "memory://" if kind == "memory" else request.getfixturevalue("sqlite_url")
+    shared = Shared(url, problem(), sp.CombGapE(delta=0.1))
+    session, tapes, results = shared.begin(lease=60.0), Tapes(4), Counter[str]()
+
+    def measure(i):
+        while requests := session.ask(2, worker=f"thread {i}"):
+            results.update(session.tell(one, tapes.value(one.token)).result for one in requests)
+            assert session.state().standing() is not None
+            assert {lease.worker for lease in session.leases()} <= {f"thread {k}" for k in range(8)}
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-5)
+    try:
+        in_threads(8, measure)
+    finally:
+        sys.setswitchinterval(before)
+    check_answer(shared, 4, [], session)
+    assert results == {"recorded": session.state().n_values}
 
 
 def test_processes_killed_again_and_again_lose_nothing(shared, tmp_path):

@@ -45,11 +45,6 @@ def new(store="memory://", **options):
     return Session.create(store, problem=problem(), policy=sp.CombGapE(delta=0.1), **options)
 
 
-def test_a_session_decides_as_a_simulation_on_the_same_measurements(store):
-    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
-    assert same_run(run_to_end(new(store), Tapes()), expected)
-
-
 @pytest.mark.parametrize("name", [name for name in OWN if name not in OF_OTHERS] + ["RAGE", "KN", "TTTS"])
 def test_every_policy_decides_in_a_session_as_in_a_simulation(name):
     policy = sp.policies.POLICIES[name](delta=0.1, **NEEDED.get(name, {}))

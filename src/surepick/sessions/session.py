@@ -256,8 +256,13 @@ class Session:
         whatever they measure say `sure=True` at once.
         """
         who, uses = _whose(what, worker), None if lost else value
-        given: Any = {"worker": who, "key": str(key), "note": str(note), "sure": sure}
-        receipt: Receipt = self.journal.commit(lambda _: commands.measured(self.journal, what, uses, **given))
+
+        def make(_: SessionState) -> Change:
+            return commands.measured(
+                self.journal, what, uses, worker=who, key=str(key), note=str(note), sure=sure
+            )
+
+        receipt: Receipt = self.journal.commit(make)
         return receipt
 
     def release(self, request: str | Request, reason: str = "", *, worker: str | None = None) -> None:
