@@ -8,7 +8,7 @@ import surepick as sp
 from common import largest, refuses
 from surepick.errors import ParameterError, ProblemError
 from surepick.simulation import Bernoulli, Gaussian, Replay, UniformNoise
-from surepick.simulation.environments import fitted
+from surepick.simulation.fitting import fitted
 
 ARMS = ["road", "rail", "ship"]
 TURNED = {"ship": 3.0, "road": 1.0, "rail": 2.0}  # in another order than the arms

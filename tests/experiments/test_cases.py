@@ -10,7 +10,7 @@ from surepick.errors import ParameterError
 from surepick.experiments import Case, Row, run_case
 from surepick.experiments.cases import LARGEST_GAP, policy_of
 from surepick.experiments.instances import instance_from_spec
-from surepick.experiments.summary import spread, summarize
+from surepick.experiments.summary import distribution_of, summarize
 from tiny_cases import PUBLISHED, problem
 
 KNAPSACK = {"kind": "knapsack", "n_items": 5, "seed": 2}
@@ -121,12 +121,12 @@ def test_trials_without_a_row_or_an_answer_say_nothing():
     ],
 )
 def test_a_median_is_a_lower_bound_when_a_cut_off_run_could_move_it(numbers, bounds, is_bound):
-    assert spread(numbers, bounds).median.at_least is is_bound
+    assert distribution_of(numbers, bounds).median.at_least is is_bound
 
 
 def test_quantiles_of_a_heavy_tail_stand_beside_its_mean_and_groups_show_what_a_mean_settles():
     numbers = [1.0] * 89 + [1000.0]
-    found = spread(numbers, [False] * 90)
+    found = distribution_of(numbers, [False] * 90)
     assert (found.median.number, found.high.number, found.largest.number) == (1.0, 1.0, 1000.0)
     assert found.group_means == (1.0, pytest.approx(1029 / 30))
-    assert spread(numbers[:59], [False] * 59).group_means is None
+    assert distribution_of(numbers[:59], [False] * 59).group_means is None

@@ -76,7 +76,7 @@ def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
     A policy that cannot learn unknown noise gets that of the truth.
     """
     from surepick.simulation.comparison import knowing_noise
-    from surepick.simulation.environments import environment_of
+    from surepick.simulation.fitting import environment_of
     from surepick.simulation.simulate import simulate as run
 
     loaded, policy, seed, budget = call

@@ -13,7 +13,6 @@ import importlib
 import json
 import multiprocessing
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
@@ -28,7 +27,6 @@ from surepick.measure.workers import end_pool, end_with_parent
 from surepick.sessions import codec
 
 POLL_SECONDS = 0.5  # how often to report the time left
-SYNC_SECONDS = 1.0  # a power cut may cost the rows of this long; a kill costs none
 CONNECT_SECONDS = 10
 HOPELESS = 2  # worker deaths, each with a single case, before any case finished: nothing can run
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -112,8 +110,8 @@ def run_cases(
 def _dispatch(todo: Sequence[Case], jobs: int | str, write: Callable[[Row], None], tally: Tally) -> None:
     """Submit cases and take rows back until none is left.
 
-    When a worker dies, its whole pool is broken, and any case that was out may be to blame. Those cases then
-    run one at a time: the case that breaks the pool again, alone, has failed.
+    When a worker dies, its whole pool is broken, and any case that was out may be to blame: it becomes a
+    suspect. Suspects then run one at a time, and the one that breaks the pool again, alone, has failed.
     """
     queue, suspects = deque(todo), deque[Case]()
     deaths = 0
@@ -156,7 +154,10 @@ def _dispatch(todo: Sequence[Case], jobs: int | str, write: Callable[[Row], None
 
 
 class Tally:
-    """What is done of a run, and how long the rest will take: it is late as much as what is done."""
+    """What is done of a run, and how long the rest will take.
+
+    The rest is expected to exceed its expected seconds by the same factor as the cases that are done.
+    """
 
     def __init__(
         self,
@@ -174,9 +175,10 @@ class Tally:
         self._expected = {case: expected.get(case, 1.0) for case in wanted}
         finished = [rows[case] for case in wanted if case in rows]
         self._resumed = len(finished)
+        # seconds: those that the finished cases took, those expected of them, and those expected of all
         self._taken = sum(row.seconds for row in finished)
-        self._foreseen = sum(self._expected[row.case] for row in finished)  # seconds expected of these
-        self._in_all = sum(self._expected.values())
+        self._expected_of_done = sum(self._expected[row.case] for row in finished)
+        self._expected_of_all = sum(self._expected.values())
         self.report()
 
     def add(self, row: Row) -> None:
@@ -184,21 +186,21 @@ class Tally:
         self.rows[row.case] = row
         self.n_new += 1
         self._taken += row.seconds
-        self._foreseen += self._expected[row.case]
+        self._expected_of_done += self._expected[row.case]
         self.report()
 
     def report(self) -> None:
         """Tell the caller where the run stands."""
         if self._report is None:
             return
-        late = self._taken / self._foreseen if self._foreseen else 1.0
+        factor = self._taken / self._expected_of_done if self._expected_of_done else 1.0
         self._report(
             RunProgress(
                 done=self._resumed + self.n_new,
                 total=len(self._expected),
                 resumed=self._resumed,
                 failed=len(self.failures),
-                seconds_left=(self._in_all - self._foreseen) * late / self.jobs,
+                seconds_left=(self._expected_of_all - self._expected_of_done) * factor / self.jobs,
             )
         )
 
@@ -234,10 +236,9 @@ def read_rows(path: str | Path) -> list[Row]:
 def _appending(path: Path) -> Iterator[Callable[[Row], None]]:
     """Open the file for more rows, with any torn end cut off; one process at a time.
 
-    A row that was written survives the death of this process.
+    A row that was written survives the death of this process; a power cut may cost the last ones.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    synced = time.monotonic()
     with path.open("ab") as stream:
         with contextlib.suppress(ImportError):  # Windows has no such lock: there do not start two runs
             import fcntl
@@ -252,19 +253,11 @@ def _appending(path: Path) -> Iterator[Callable[[Row], None]]:
         stream.truncate(path.read_bytes().rfind(b"\n") + 1)
 
         def write(row: Row) -> None:
-            nonlocal synced
-            stream.write(
-                codec.dumps({**dataclasses.asdict(row), "counts": list(row.counts)}).encode() + b"\n"
-            )
+            text = codec.dumps({**dataclasses.asdict(row), "counts": list(row.counts)})
+            stream.write(text.encode() + b"\n")
             stream.flush()
-            if time.monotonic() - synced > SYNC_SECONDS:
-                os.fsync(stream.fileno())
-                synced = time.monotonic()
 
-        try:
-            yield write
-        finally:
-            os.fsync(stream.fileno())
+        yield write
 
 
 # --- Workers ---------------------------------------------------------------------------------------------

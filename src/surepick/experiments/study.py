@@ -63,7 +63,9 @@ class Method:
     seconds: float = 0.1  # that a run takes, roughly: for the order and the first estimate
     slow_on: tuple[str, ...] = ()  # families that it enters only if it is named
     named_only: bool = False  # enters only if it is named
-    problem: Spec = field(default_factory=dict, hash=False)  # what it is told otherwise of the problem
+    problem: Spec = field(
+        default_factory=dict, hash=False
+    )  # entries of the spec that it gets in place of the family's
 
     @property
     def text(self) -> str:

@@ -31,7 +31,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Spread:
+class Distribution:
     """How numbers are distributed, some of which may be lower bounds; `high` is their 90% quantile.
 
     `group_means` are the least and the largest mean of disjoint groups of `GROUP` numbers, where there are
@@ -65,9 +65,9 @@ class Summary:
     wrong_leads: int
     loss: float  # mean loss of the leader, in units of the gap of the second best plan
     cpu_seconds: float  # median
-    measurements: Spread | None
-    relative: Spread | None
-    multiple: Spread | None  # of the limit
+    measurements: Distribution | None
+    relative: Distribution | None
+    multiple: Distribution | None  # of the limit
 
 
 def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) -> Summary:
@@ -92,23 +92,23 @@ def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) 
         wrong_leads=sum(row.wrong_lead for row in some),
         loss=fmean(losses) if losses else math.nan,
         cpu_seconds=float(np.median([row.cpu_seconds for row in some])),
-        measurements=spread([row.n_measured for row in some], [row.cut_off for row in some]),
-        relative=spread(
+        measurements=distribution_of([row.n_measured for row in some], [row.cut_off for row in some]),
+        relative=distribution_of(
             [row.n_measured / base.n_measured for row, base in pairs],
             [row.cut_off for row, _ in pairs],
         ),
-        multiple=spread(
+        multiple=distribution_of(
             [row.n_measured / row.limit for row in finite if row.limit], [row.cut_off for row in finite]
         ),
     )
 
 
-def spread(numbers: Sequence[float], bounds: Sequence[bool]) -> Spread | None:
+def distribution_of(numbers: Sequence[float], bounds: Sequence[bool]) -> Distribution | None:
     """Return how the numbers are distributed, of which `bounds` marks lower bounds; None without numbers.
 
     A quantile is exact while every lower bound lies above it: the true numbers are larger still.
 
-    >>> found = spread([1, 2, 9], [False, False, True])
+    >>> found = distribution_of([1, 2, 9], [False, False, True])
     >>> str(found.mean), str(found.median)
     ('≥ 4', '2')
     """
@@ -119,10 +119,10 @@ def spread(numbers: Sequence[float], bounds: Sequence[bool]) -> Spread | None:
     groups = [values[k : k + GROUP].mean() for k in range(0, len(values) - GROUP + 1, GROUP)]
 
     def quantile(share: float) -> Value:
-        upper = math.ceil(share * (len(values) - 1))  # rank of the larger number it is made of
+        upper = math.ceil(share * (len(values) - 1))  # rank of the larger of the numbers it lies between
         return Value(float(np.quantile(values, share)), bool(ranked[: upper + 1].any()))
 
-    return Spread(
+    return Distribution(
         n=len(values),
         mean=Value(float(values.mean()), bool(cut.any())),
         deviation=float(values.std(ddof=1)) if len(values) > 1 else math.nan,

@@ -37,7 +37,7 @@ def _wrong(cell: Summary) -> str:
 
 
 def _part(name: str, part: str) -> Callable[[Summary], str]:
-    """Return a column: a part (mean, median, ...) of a spread (relative, multiple, measurements)."""
+    """Return a column: a part (mean, median, ...) of a distribution (relative, multiple, measurements)."""
     return lambda cell: NOTHING if (found := getattr(cell, name)) is None else str(getattr(found, part))
 
 

@@ -1,6 +1,6 @@
 """Rehearsal: one loop that runs any policy in any environment, and what comes of it.
 
-It imports core and kernels, and knows neither policies nor sessions.
+It imports core, kernels, policies and problems, and knows no sessions.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def knowing_noise(problem: AnyProblem, policy: Policy, environment: Environment)
 
 
 def summary(policy: Policy, outcomes: Sequence[Outcome]) -> Comparison:
-    """The comparison row of these outcomes."""
+    """Return the comparison row of these outcomes."""
     measured = np.array([outcome.n_measured for outcome in outcomes], dtype=float)
     errors = sum(outcome.correct is False for outcome in outcomes)
     return Comparison(
@@ -60,7 +60,7 @@ def summary(policy: Policy, outcomes: Sequence[Outcome]) -> Comparison:
 
 
 def binomial_interval(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact (Clopper-Pearson) interval for a probability seen `successes` times in `trials`.
+    """Return the exact (Clopper-Pearson) interval for a probability seen `successes` times in `trials`.
 
     >>> low, high = binomial_interval(0, 100)
     >>> low, round(high, 4)

@@ -104,17 +104,12 @@ class Rehearsals:
     def forecast(self, problem: AnyProblem, policy: Policy, prior: PriorData | None = None) -> Forecast:
         """Simulate the policy on this problem in every world; prior data guide it as in a session."""
         # probes with limits are rehearsed with normal noise, which those limits would refuse
-        by_probes = problem.probes is not None
-        told = problem.with_noise(problem.noise_scale) if by_probes else problem
+        rehearsed = problem if problem.probes is None else problem.with_noise(problem.noise_scale)
         outcomes = []
         for w, means in enumerate(self.worlds):
-            truth: Environment = Gaussian(means) if by_probes else Gaussian(means, self.noise)
-            if told.bounds is not None:
-                inside = np.clip(means, *told.bounds.T)
-                room = np.abs(told.bounds.T - inside).min(axis=0)
-                truth = UniformNoise(inside, np.minimum(math.sqrt(3.0) * self.noise, room))
+            truth, seed = self._truth(problem, means), self.seed + w
             outcomes.append(
-                simulate(told, truth, policy=policy, prior=prior, seed=self.seed + w, budget=self.budget)
+                simulate(rehearsed, truth, policy=policy, prior=prior, seed=seed, budget=self.budget)
             )
             if self.progress is not None:
                 self.progress(w + 1, len(self.worlds))
@@ -124,6 +119,16 @@ class Rehearsals:
         low, median, high = (quantile(ended, q) for q in EIGHT_OF_TEN)
         named = dict(zip(problem.counted_names, shares, strict=True))
         return Forecast(median, low, high, float(np.isfinite(ended).mean()), named, ended)
+
+    def _truth(self, problem: AnyProblem, means: FloatArray) -> Environment:
+        """Return one of the worlds as an environment whose values keep the limits of the arms."""
+        if problem.probes is not None:
+            return Gaussian(means)
+        if problem.bounds is None:
+            return Gaussian(means, self.noise)
+        inside = np.clip(means, *problem.bounds.T)
+        room = np.abs(problem.bounds.T - inside).min(axis=0)
+        return UniformNoise(inside, np.minimum(math.sqrt(3.0) * self.noise, room))
 
     def stake(self, problem: AnyProblem) -> float:
         """Return the gain from choosing well in the median world: the best plan less the average one.
@@ -163,6 +168,7 @@ class Rehearsals:
     def _others(
         self, problem: AnyProblem, policy: BetGapE, prior: PriorData | None, found: Forecast
     ) -> Iterator[Choice]:
+        """Yield the other choices with what they would take; each is simulated when it is asked for."""
         if problem.noise_scale is None:
             if problem.is_listed:  # limits of each arm, as a person may state them
                 low = np.min(self.worlds, axis=0) - 4 * self.noise

@@ -132,8 +132,8 @@ class Outcome:
         delta = f"delta={self.policy.delta:g}" if self.policy.guarantee.proved else "no guarantee"
         n = how_many(self.n_measured, "measurement")
         if self.doubts:
-            lead = repr(shortened(self.leader_name or str(self.leader), LONGEST_NAME))
-            return f"Outcome(DOUBTFUL, {lead} leads; {no_guarantee(self.doubts)}; {self.state}, {n})"
+            leader = repr(shortened(self.leader_name or str(self.leader), LONGEST_NAME))
+            return f"Outcome(DOUBTFUL, {leader} leads; {no_guarantee(self.doubts)}; {self.state}, {n})"
         return f"Outcome({answer}, {self.state}, {n}, {self.policy.name}, {delta})"
 
     @property
@@ -176,7 +176,7 @@ def end_of(stop: Stop | None, standing: Standing, policy: Policy) -> tuple[Answe
 
 
 def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:
-    """The stop as it counts: without its plan where the policy's own bound on the risk is above delta.
+    """Return the stop as it counts: without its plan where the policy's own bound on the risk is above delta.
 
     All ends of runs come through here, in simulations and in sessions. A sound policy is never affected;
     one that stops too early, by a mistake or by rounding, ends without an answer.
@@ -194,14 +194,3 @@ def proved_stop(stop: Stop, standing: Standing, delta: float) -> Stop:
         delta,
     )
     return Stop(None)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a running simulation stands."""
-
-    n_measured: int
-    n_rounds: int
-    budget: int
-    standing: Standing
-    seconds: float

@@ -8,7 +8,7 @@ POLICY_STREAM, ENVIRONMENT_STREAM = 0, 1
 
 
 def round_rng(seed: int, n_round: int) -> np.random.Generator:
-    """The generator of this round's decision: derived from (seed, round), so nothing has to be kept.
+    """Return the generator of this round's decision: derived from (seed, round), so nothing has to be kept.
 
     >>> round_rng(7, 3).random() == round_rng(7, 3).random()
     True
@@ -17,5 +17,5 @@ def round_rng(seed: int, n_round: int) -> np.random.Generator:
 
 
 def environment_rng(seed: int) -> np.random.Generator:
-    """The generator of a simulation's measurements."""
+    """Return the generator of a simulation's measurements."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(ENVIRONMENT_STREAM,)))

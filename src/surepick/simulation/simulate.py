@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -22,22 +21,15 @@ from surepick.core.run import Measure, Run, Stop
 from surepick.errors import ParameterError
 from surepick.policies import policy_for
 from surepick.policies.betting.batch_run import BatchRun
-from surepick.simulation.environments import (
-    Arms,
-    Environment,
-    environment_of,
-    fitted,
-    refuse_sums,
-    single_values,
-)
-from surepick.simulation.outcome import Outcome, Progress, end_of
+from surepick.simulation.environments import Arms, Environment
+from surepick.simulation.fitting import environment_of, fitted, refuse_sums, single_values
+from surepick.simulation.outcome import Outcome, end_of
 from surepick.simulation.seeds import environment_rng, round_rng
 
 if TYPE_CHECKING:
     from surepick.kernels import Feed
 
 CHUNK = 4096  # rounds the compiled driver runs before it looks up
-PROGRESS_SECONDS = 0.1
 MOST = 10**7  # measurements, unless a budget is given
 
 
@@ -69,7 +61,6 @@ def simulate(
     final_batch: float | None = None,
     gaussian: bool = False,
     allow_noisier: bool = False,
-    progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Simulate a decision until the policy stops or the next request would exceed the budget.
 
@@ -85,7 +76,6 @@ def simulate(
     - final_batch, gaussian: the share of the budget for a final batch, which is settled as a test, and
       whether that test may rest on Gaussian noise.
     - allow_noisier: accept an environment noisier than the problem states, where no guarantee holds.
-    - progress: called about ten times a second.
 
     >>> import surepick as sp
     >>> problem = sp.Problem([[1, 1, 0], [0, 1, 1]], arms=["road", "depot", "rail"], noise=1, goal="largest")
@@ -104,7 +94,7 @@ def simulate(
     policy = policy_for(policy, delta=delta, epsilon=epsilon)
     environment = fitted(problem, _environment(problem, truth, noise), allow_noisier=allow_noisier)
     prior = fitting(problem, prior)
-    loop = _Loop(problem, policy, environment, seed, budget, progress, final_batch, gaussian)
+    loop = _Loop(problem, policy, environment, seed, budget, final_batch, gaussian)
     run = start(policy, problem, prior)
     return loop.outcome(run, loop.run_to_end(run))
 
@@ -129,7 +119,6 @@ class _Loop:
     environment: Environment
     seed: int
     budget: int
-    progress: Callable[[Progress], None] | None
     final_batch: float | None
     gaussian: bool
 
@@ -138,16 +127,17 @@ class _Loop:
         self.idle_rng = round_rng(self.seed, 0)  # for policies that draw nothing
         self.evidence = Evidence.none_of(self.problem)
         self.n_rounds = 0
-        self.called = False  # whether the final batch was started
-        # values of an environment that was not checked when it was fitted to the problem
-        self.watched = self.problem.probes is None and not isinstance(self.environment, Arms)
-        self.began = self.shown = time.perf_counter()
+        self.final_batch_began = False
+        # an environment of the caller's own: its values are checked, which those of `Arms` need not be
+        self.checks_values = self.problem.probes is None and not isinstance(self.environment, Arms)
+        self.began = time.perf_counter()
 
     def run_to_end(self, run: Run) -> Stop | None:
-        """Decide, measure, absorb; the policy's stop, or None when the budget is spent."""
+        """Decide, measure, absorb; return the policy's stop, or None when the budget is spent."""
         randomized = self.policy.randomized
-        driven = run if isinstance(run, CompiledRun) else None
-        fast = self.environment if isinstance(self.environment, Arms) else None
+        # these two together take many rounds at once in compiled code
+        compiled_run = run if isinstance(run, CompiledRun) else None
+        arms = self.environment if isinstance(self.environment, Arms) else None
         if self.final_batch is not None:
             check_final_batch(self.policy, run)
         while True:
@@ -157,24 +147,24 @@ class _Loop:
             if isinstance(decision, Stop):
                 return decision
             if n_asked(self.policy, decision) > left:
-                if self.final_batch is None or self.called:
+                if self.final_batch is None or self.final_batch_began:
                     return None
-                self.called = True  # what is left of the budget is one final batch, which is a test
+                self.final_batch_began = True  # what is left of the budget is one batch, which is a test
                 run.call_final_batch(self._left(), gaussian=self.gaussian)
                 continue
-            if driven is not None and fast is not None and self.n_rounds > 0:
-                self.n_rounds += driven.drive(fast.feed(), fast.draw(min(CHUNK, left), self.rng))
-                self.evidence = driven.evidence
+            if compiled_run is not None and arms is not None and self.n_rounds > 0:
+                self.n_rounds += compiled_run.drive(arms.feed(), arms.draw(min(CHUNK, left), self.rng))
+                self.evidence = compiled_run.evidence
             else:
                 self._step(run, decision)
-            self._show(run)
 
     def _left(self) -> int:
         """Return the measurements left in the budget, without those reserved for a final batch."""
-        share = 0.0 if self.final_batch is None or self.called else self.final_batch
+        share = 0.0 if self.final_batch is None or self.final_batch_began else self.final_batch
         return math.floor((1.0 - share) * self.budget) - self.evidence.n_measurements
 
     def _step(self, run: Run, decision: Measure) -> None:
+        """Measure what is asked for, and let the run absorb it."""
         if isinstance(run, BatchRun) and run.needs_values:
             readings_of = self.problem.readings_of
             values = single_values(self.environment, decision.counts, self.rng, self.problem)
@@ -191,17 +181,9 @@ class _Loop:
         self.n_rounds += 1
 
     def _checked(self, counts: IntArray, sums: FloatArray) -> FloatArray:
-        if self.watched:
+        if self.checks_values:
             refuse_sums(self.problem, counts, sums)
         return sums
-
-    def _show(self, run: Run) -> None:
-        now = time.perf_counter()
-        if self.progress is None or now - self.shown < PROGRESS_SECONDS:
-            return
-        self.shown = now
-        n = self.evidence.n_measurements
-        self.progress(Progress(n, self.n_rounds, self.budget, run.standing(), now - self.began))
 
     def outcome(self, run: Run, stop: Stop | None) -> Outcome:
         """Return the outcome of the run as it stands."""
@@ -209,14 +191,16 @@ class _Loop:
         scale = self.problem.noise_scale
         if scale is None and isinstance(run, BatchRun):
             scale = run.noise_estimate()
-        plan, status = end_of(stop, standing, self.policy)
-        lead = standing.leader if plan is None else plan
+        is_gaussian = self.final_batch_began and self.gaussian
+        guarantee = self.policy.guarantee_on(self.problem).if_gaussian(is_gaussian)
+        plan, state = end_of(stop, standing, self.policy)
+        leader = standing.leader if plan is None else plan
         return Outcome(
             plan=plan,
             plan_name=self.problem.name_of(plan),
-            state=status,
-            leader=lead,
-            leader_name=self.problem.name_of(lead),
+            state=state,
+            leader=leader,
+            leader_name=self.problem.name_of(leader),
             n_measured=self.evidence.n_measurements,
             n_rounds=self.n_rounds,
             cost=self.problem.spent(self.evidence.cost(self.problem.costs), self.n_rounds),
@@ -224,7 +208,7 @@ class _Loop:
             means=self.evidence.means,
             standing=standing,
             policy=self.policy,
-            guarantee=self.policy.guarantee_on(self.problem).if_gaussian(self.called and self.gaussian).text,
+            guarantee=guarantee.text,
             seed=self.seed,
             seconds=time.perf_counter() - self.began,
             noise_scale=scale,

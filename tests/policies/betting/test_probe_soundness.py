@@ -9,7 +9,7 @@ import surepick as sp
 from common import errs_more_often_than, largest
 from surepick.core.run import Measure
 from surepick.inference import contrasts
-from surepick.simulation.environments import Readings
+from surepick.simulation.fitting import Readings
 
 PAIR = np.array([[1.0, 0.8], [0.8, 1.0]])
 
@@ -34,7 +34,7 @@ def panel():
 
 def rules_out_too_often(problem, truth=None):
     """Whether the last of equal plans is ruled out more often than .2, with the noise of `truth`."""
-    world = Readings(np.full(problem.n_arms, 0.5), (truth or problem).probes, None)
+    world = Readings(np.full(problem.n_arms, 0.5), (truth or problem).probes)
 
     def is_wrong(seed):
         run, rng = sp.BetGapE(1e-9).start(problem), np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from surepick.core.run import Stop
 from surepick.errors import ParameterError, ProblemError
 from surepick.inference.contrasts import arm_probes
 from surepick.simulation import Bernoulli, Gaussian, Replay, State, UniformNoise
-from surepick.simulation.environments import fitted
+from surepick.simulation.fitting import fitted
 
 
 def paired(covariance=((4.25, 4.0), (4.0, 4.25))):

@@ -9,7 +9,7 @@ import pytest
 import surepick as sp
 from common import errs_more_often_than, largest, refuses
 from surepick.simulation import Gaussian
-from surepick.simulation.environments import Readings
+from surepick.simulation.fitting import Readings
 
 SHARED = 0.2 * np.eye(4) + 0.8  # of the readings of one use
 
@@ -19,7 +19,7 @@ def world(means=(0.0, 0.0, 0.0, 0.0), shared=SHARED):
     names = ["a", "b", "c", "d"]
     known = largest(np.eye(4), arms=names, measure={"all": sp.Probe(names, covariance=shared)})
     unknown = sp.Problem(np.eye(4), arms=names, measure={"all": names}, noise=None, goal="largest")
-    return unknown, Readings(np.array(means), known.probes, None)
+    return unknown, Readings(np.array(means), known.probes)
 
 
 def test_a_tied_plan_is_ruled_out_no_more_often_than_delta_where_readings_share_noise():
