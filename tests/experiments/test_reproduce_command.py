@@ -56,7 +56,7 @@ def test_names_that_lead_nowhere_are_refused_before_anything_is_written(words, f
 def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(tmp_path):
     """Ties never end before their budget, so the run is surely ended in the middle."""
     script = "from surepick.cli import main, output; output.A_MINUTE = 0.2; main()"
-    words = ["reproduce", "radii", "--runs", "4000", "--policy", "BetGapE,CombGapE:radius=published"]
+    words = ["reproduce", "radii", "--runs", "400", "--policy", "BetGapE,CombGapE:radius=published"]
     with subprocess.Popen(
         [sys.executable, "-c", script, *words, "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -73,9 +73,9 @@ def test_an_ended_run_prints_the_table_it_has_and_tells_its_progress_to_a_pipe(t
     assert run.returncode == 130
     assert printed.strip() == (tmp_path / "table.md").read_text().strip()
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert 0 < summary["n_missing"] < 2 * 2 * 4000
-    assert len(re.findall(r"^radii: \d+ of 16000 runs", progress, flags=re.M)) >= 1
-    assert re.search(r"^radii: 16000 runs; about [\d.]+ (s|min|h)", progress, flags=re.M)
+    assert 0 < summary["n_missing"] < 2 * 2 * 400
+    assert len(re.findall(r"^radii: \d+ of 1600 runs", progress, flags=re.M)) >= 1
+    assert re.search(r"^radii: 1600 runs; about [\d.]+ (s|min|h)", progress, flags=re.M)
 
 
 def test_the_page_about_experiments_runs(tmp_path):

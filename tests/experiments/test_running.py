@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 
 import psutil
@@ -13,14 +15,7 @@ import pytest
 import tiny_cases
 from common import refuses
 from surepick.errors import FileError, ParameterError
-from surepick.experiments import (
-    Case,
-    CasesFailedError,
-    read_rows,
-    run_case,
-    run_cases,
-    running,
-)
+from surepick.experiments import Case, CasesFailedError, read_rows, run_case, run_cases, running
 from tiny_cases import PUBLISHED, problem, quick_cases, slow_cases, untimed
 
 SCRIPT = """
@@ -42,6 +37,18 @@ run_cases(slow_cases({n}), {rows!r}, jobs=1, progress=kill_when_three_are_done)
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "rows.jsonl"
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Run cases in threads: row files are the same, and processes take a second to start."""
+
+    @contextmanager
+    def pool(jobs):
+        with ThreadPoolExecutor(jobs) as found:
+            yield found, jobs
+
+    monkeypatch.setattr(running, "_open_pool", pool)
 
 
 def test_a_killed_run_resumes_without_repeating_a_finished_case(path):
@@ -109,6 +116,7 @@ def test_the_time_left_is_what_is_expected_times_how_much_longer_cases_took():
     assert (states[0].done, states[0].total, states[0].resumed) == (1, 4, 1)
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("kept", [1, 50, -1, None])
 def test_rows_survive_the_file_and_a_torn_last_line_runs_again(path, kept):
     tie = Case(problem(gap=0.0), PUBLISHED, budget=10)  # its limit is infinite
@@ -120,6 +128,7 @@ def test_rows_survive_the_file_and_a_torn_last_line_runs_again(path, kept):
     assert untimed(run_cases([*quick_cases(3), tie], path)) == untimed(rows)
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize(
     ("old", "new"),
     [(b'"state":', b'"state"'), (b'"counts":', b'"accounts":'), (b'"loss":', b'"boss":'), (b"{", b"\xff{")],
@@ -134,6 +143,7 @@ def test_damage_in_the_middle_is_an_error_that_names_the_line(path, old, new):
     assert path.read_bytes() == damaged
 
 
+@pytest.mark.usefixtures("threads")
 def test_two_runs_cannot_write_to_one_file(path):
     pytest.importorskip("fcntl")
 

@@ -63,9 +63,7 @@ class Method:
     seconds: float = 0.1  # that a run takes, roughly: for the order and the first estimate
     slow_on: tuple[str, ...] = ()  # families that it enters only if it is named
     named_only: bool = False  # enters only if it is named
-    problem: Spec = field(
-        default_factory=dict, hash=False
-    )  # entries of the spec that it gets in place of the family's
+    problem: Spec = field(default_factory=dict, hash=False)  # entries in place of the family's
 
     @property
     def text(self) -> str:

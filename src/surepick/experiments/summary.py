@@ -78,9 +78,10 @@ def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) 
     trials = zip(rows, reference or [None] * len(rows), strict=True)
     pairs = [(row, base) for row, base in trials if row and base and not base.cut_off]
     some = [row for row in rows if row is not None]
-    finite = [row for row in some if row.limit is not None]
-    answers, wrong = sum(not row.cut_off for row in some), sum(row.correct is False for row in some)
-    losses = [(row.loss or 0.0) / row.second_gap for row in some if row.second_gap]
+    limited = [(row, row.limit) for row in some if row.limit]
+    answers = sum(not row.cut_off for row in some)
+    wrong = sum(row.correct is False for row in some)
+    losses = [row.loss / row.second_gap for row in some if row.second_gap and row.loss is not None]
     return Summary(
         runs=len(some),
         instances=len({row.instance for row in some}),
@@ -98,7 +99,8 @@ def summarize(rows: Sequence[Row | None], reference: Sequence[Row | None] = ()) 
             [row.cut_off for row, _ in pairs],
         ),
         multiple=distribution_of(
-            [row.n_measured / row.limit for row in finite if row.limit], [row.cut_off for row in finite]
+            [row.n_measured / limit for row, limit in limited],
+            [row.cut_off for row, _ in limited],
         ),
     )
 
