@@ -14,7 +14,7 @@ from surepick.errors import ParameterError
 from surepick.sessions.session import Session
 from surepick.web.actions import ACTIONS
 from surepick.web.app import create_app
-from surepick.web.security import COOKIE, Keys
+from surepick.web.security import COOKIE, LONGEST_BODY, LONGEST_UPLOAD, Keys
 from surepick.web.settings import Settings, token_in
 from web_tools import PROBLEM, TOKEN, positions, running
 
@@ -285,9 +285,9 @@ def _assert_harmless(text):
 
 
 def test_a_body_that_is_too_long_is_refused_by_what_it_announces_and_by_what_it_is(writing):
-    long = b" " * (writing.settings.max_body + 1)
+    long = b" " * (LONGEST_BODY + 1)
     assert writing.api.post("/api/sessions/middle/tell", content=long, headers=JSON).status_code == 413
-    files = {"files": ("trips.toml", b" " * (writing.settings.max_upload + 1))}
+    files = {"files": ("trips.toml", b" " * (LONGEST_UPLOAD + 1))}
     assert writing.client.post("/api/sessions", files=files).status_code == 413
     assert writing.stranger.post("/login", data={"token": "x" * 5000}).status_code == 413
     sent = []

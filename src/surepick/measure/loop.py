@@ -118,14 +118,19 @@ class _Loop:
                 else:
                     failed.append((request, error))
         if len(failed) < len(done):
-            if self.final_batch is not None and session.journal.setup.budget is not None:
-                state = session.state()
-                left = session.journal.setup.budget - state.n_measurements
-                is_open = not state.is_over
-                if is_open and state.final is None and state.streams.n_missing < left <= self.final_batch:
-                    session.final_batch()
+            self._begin_final_batch()
             self.progress(session, False)
         return failed
+
+    def _begin_final_batch(self) -> None:
+        """Make the rest of the budget one final batch, as soon as it is no more than was asked for."""
+        budget = self.session.journal.setup.budget
+        if self.final_batch is None or budget is None:
+            return
+        state = self.session.state()
+        is_possible = not state.is_over and state.final is None
+        if is_possible and state.streams.n_missing < budget - state.n_measurements <= self.final_batch:
+            self.session.final_batch()
 
 
 def measure_all(

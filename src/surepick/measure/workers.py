@@ -17,6 +17,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor, Future, InvalidStateError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -126,7 +127,7 @@ def workers_for(
     """Yield workers that call this function with the argument of each request; they end with the block."""
     function: Callable[[Any], Any] = measure
     if takes_seed(measure):
-        function, given = _Seeded(measure), argument
+        function, given = partial(_with_seed, measure), argument
         argument = lambda request: (given(request), request.seed)  # noqa: E731
 
     def result(theirs: Any, request: Request) -> Use:
@@ -173,14 +174,9 @@ def takes_seed(measure: Measure) -> bool:
         return False
 
 
-class _Seeded:
-    """A function of what to measure and its seed, called with both as a pair; processes can import it."""
-
-    def __init__(self, measure: Callable[..., Any]) -> None:
-        self._measure = measure
-
-    def __call__(self, pair: tuple[Any, int]) -> Any:
-        return self._measure(pair[0], seed=pair[1])
+def _with_seed(measure: Callable[..., Any], pair: tuple[Any, int]) -> Any:
+    """Call a function with a pair, what to measure and a seed; processes can import this one."""
+    return measure(pair[0], seed=pair[1])
 
 
 @contextlib.contextmanager

@@ -88,10 +88,9 @@ def against_itself(
     sign = np.where(np.array(labels[::2]) == "A", 1.0, -1.0)
     time = np.arange(n) - (n - 1) / 2.0
     for name, stated in scale.items():
-        values = np.array([use[name] for use in uses], dtype=float).reshape(
-            n, 2
-        )  # first, second of each pair
-        a_minus_b = (values[:, 0] - values[:, 1]) * sign
+        values = np.array([use[name] for use in uses], dtype=float).reshape(n, 2)  # of each pair, in order
+        first, second = values.T
+        a_minus_b = (first - second) * sign
         if stated is None:
             deviation = float(a_minus_b.std(ddof=1)) / math.sqrt(2.0)
             quantile = float(stdtrit(n - 1, 1 - level / 2))
@@ -99,24 +98,21 @@ def against_itself(
             deviation = stated
             quantile = normal_above(level / 2)
         label = float(a_minus_b.mean())
-        second = float((values[:, 1] - values[:, 0]).mean())
+        order = float((second - first).mean())
         error = deviation * math.sqrt(2.0 / n)  # of both: a mean of n differences of two values
         difference[name] = label, error
         # the least-squares slope of the pairs' means, each of variance deviation^2 / 2, over the n - 1 steps
-        moved = (n - 1) * float(time @ values.mean(axis=1) / (time @ time))
-        move_error = (n - 1) * deviation * math.sqrt(0.5 / float(time @ time))
-        if abs(label) > quantile * error:
-            words = f"A reads {label:+.3g} more than B, {abs(label) / error:.1f} standard errors"
-            doubts.append(Doubt(name, "label", words))
-        if abs(second) > quantile * error:
-            words = (
-                f"the second of a pair reads {second:+.3g} more, {abs(second) / error:.1f} standard errors"
-            )
-            doubts.append(Doubt(name, "order", words))
-        if abs(moved) > quantile * move_error:
-            doubts.append(
-                Doubt(name, "drift", f"from the first to the last pair the mean moves by {moved:+.3g}")
-            )
+        drift = (n - 1) * float(time @ values.mean(axis=1) / (time @ time))
+        drift_error = (n - 1) * deviation * math.sqrt(0.5 / float(time @ time))
+        effects = (
+            ("label", label, error, "A reads {:+.3g} more than B"),
+            ("order", order, error, "the second of a pair reads {:+.3g} more"),
+            ("drift", drift, drift_error, "from the first to the last pair the mean moves by {:+.3g}"),
+        )
+        for kind, effect, its_error, words in effects:
+            if abs(effect) > quantile * its_error:
+                in_errors = f"{abs(effect) / its_error:.1f} standard errors"
+                doubts.append(Doubt(name, kind, f"{words.format(effect)}, {in_errors}"))
         squares = float((a_minus_b**2).sum()) / 2.0
         if stated and chi_square_tail(squares / stated**2, n) < level:
             words = f"the standard deviation is {math.sqrt(squares / n):.3g}, {stated:.4g} was stated"

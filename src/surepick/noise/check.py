@@ -66,6 +66,16 @@ def chi_square_tail(x: float, freedom: float) -> float:
     return 0.5 * math.erfc((math.cbrt(max(x, 0.0) / freedom) - 1.0 + error) / math.sqrt(2.0 * error))
 
 
+def chi_square_above(level: float, freedom: float) -> float:
+    """Return the value that a chi-square variable exceeds with this probability, by the same approximation.
+
+    >>> round(chi_square_above(0.05, 10), 2)  # exactly 18.31
+    18.29
+    """
+    error = 2.0 / (9.0 * freedom)
+    return freedom * max(1.0 - error + normal_above(level) * math.sqrt(error), 0.1) ** 3
+
+
 class Reading(NamedTuple):
     """An arm, or a reading of a probe, with two values or more."""
 
@@ -242,6 +252,8 @@ def _resolution(sample: Sample, level: float) -> Finding:
     Arms whose values are all equal do not count: they may have no noise at all.
     """
     n = sum(one.record.n - 1 for one in sample.independent)
+    # a share p of n pairs has the standard deviation sqrt(p (1 - p) / n), where sqrt(p (1 - p)) is .3 for
+    # p = FINE, and at most .5
     share = FINE + (normal_above(level) * 0.3 + normal_above(1 - POWER) * 0.5) / math.sqrt(n)
     power = Power(share, f"rounding that makes {share:.0%} of successive values equal") if share < 1 else None
     vary = [one.record for one in sample.independent if one.squares > 0]
@@ -308,9 +320,9 @@ def kurtosis(of: ArmRecord) -> float:
 def _noise(sample: Sample, level: float) -> Finding:
     """Test whether the variance of an arm, or of all arms pooled, exceeds the stated one (chi-square)."""
     freedom = sum(one.record.n - 1 for one in sample.groups[-1])
-    error, z = 2.0 / (9.0 * freedom), (normal_above(level / 2), -normal_above(1 - POWER))
-    high, low = (max(1.0 - error + at * math.sqrt(error), 0.1) for at in z)
-    times = (high / low) ** 1.5  # of chi-square quantiles, by their cube roots
+    # noise of `times` its scale multiplies the sum of squares, and so its low quantile, by times^2
+    objected_to, usually_above = chi_square_above(level / 2, freedom), chi_square_above(POWER, freedom)
+    times = math.sqrt(objected_to / usually_above)
     power = Power(times, f"noise of {times:.2f} times its scale in all arms") if times < 10 else None
 
     chance, group = sample.least_likely(_variance_p_value)

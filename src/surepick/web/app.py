@@ -43,7 +43,7 @@ from surepick.web import pages
 from surepick.web.actions import ACTIONS, Action, New, delete, import_table
 from surepick.web.forms import Sent
 from surepick.web.live import VIEW, Live, Parts, TooManyViewersError
-from surepick.web.pages import Entered, Templates
+from surepick.web.pages import Entered
 from surepick.web.security import COOKIE, COOKIE_SECONDS, Guard, Keys, safe_path, wants_html
 from surepick.web.session_cache import SessionCache, UnknownSessionError, name_of, slug_of
 from surepick.web.settings import Settings
@@ -91,7 +91,7 @@ class Web:
         self.keys = Keys(settings.token)
         self.sessions = SessionCache(settings.store, read_only=settings.read_only)
         self.live = Live(self.sessions)
-        self.templates = Templates(read_only=settings.read_only)
+        self.templates = pages.templates(read_only=settings.read_only)
         self.uploads = Uploads()
 
     def routes(self) -> list[Route | Mount]:
@@ -227,7 +227,7 @@ class Web:
     def parts(self, session: Session) -> Parts:
         """Return the parts of a session's page."""
         model = pages.session_model(session)
-        return {name: self.templates.page(f"part_{name}.html", model) for name in PARTS}
+        return {name: self._html(f"part_{name}.html", model) for name in PARTS}
 
     async def export(self, request: Request) -> Response:
         """Return a file: report, certificate, log or values."""
@@ -342,8 +342,18 @@ class Web:
 
     # Answers
 
-    def _page(self, template: str, model: Mapping[str, Any], status: int = 200) -> Response:
-        return HTMLResponse(self.templates.page(template, model), status)
+    def _html(self, template: str, model: Mapping[str, Any]) -> str:
+        """Return the page, or the part of one, that shows this model; what UTF-8 cannot say becomes "?"."""
+        return self.templates.get_template(template).render(it=model).encode(errors="replace").decode()
+
+    def _page(
+        self,
+        template: str,
+        model: Mapping[str, Any],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        return HTMLResponse(self._html(template, model), status, headers)
 
     async def _session_page(self, slug: str, entered: Entered, status: int = 200) -> Response:
         model = await self.sessions.at(slug, lambda session: pages.session_model(session, entered))
@@ -389,7 +399,7 @@ class Web:
             known = {"class": "", "field": None, "message": "", "hint": None}
             return JsonResponse({"error": {**known, **found}}, status, dict(headers))
         model = {"title": HTTPStatus(status).phrase, "reason": found["message"]}
-        return HTMLResponse(self.templates.page("error.html", model), status, dict(headers))
+        return self._page("error.html", model, status, headers)
 
 
 def _status(error: Exception) -> tuple[int, str]:

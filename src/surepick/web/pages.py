@@ -265,20 +265,15 @@ FILTERS = {
 }
 
 
-class Templates:
-    """The templates of the pages; every value in them is escaped. All of them know the values in `known`."""
-
-    def __init__(self, **known: Any) -> None:
-        self._environment = Environment(
-            loader=PackageLoader("surepick.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters.update(FILTERS)
-        self._environment.globals.update(version=__version__, **known)
-
-    def page(self, template: str, model: Mapping[str, Any]) -> str:
-        """Return the page, or the part of one, that shows this model; what UTF-8 cannot say becomes "?"."""
-        return self._environment.get_template(template).render(it=model).encode(errors="replace").decode()
+def templates(*, read_only: bool) -> Environment:
+    """Return the templates, which escape every value and leave forms out of a read-only server."""
+    found = Environment(
+        loader=PackageLoader("surepick.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(FILTERS)
+    found.globals.update(version=__version__, read_only=read_only)
+    return found

@@ -27,7 +27,11 @@ COOKIE = "surepick"
 COOKIE_SECONDS = 30 * 24 * 3600
 BODY_SECONDS = 30.0  # in which a body has to arrive
 DRAIN_SECONDS, DRAIN_BYTES = 1.0, 2**20  # of a refused body that are read and dropped
-LONGEST_LOGIN = 4096  # bytes
+LONGEST_LOGIN, LONGEST_BODY, LONGEST_UPLOAD = (
+    2**12,
+    2**18,
+    2**23,
+)  # bytes; an upload is files, or a form with some
 READING = ("GET", "HEAD")
 JSON, FORM, UPLOAD = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 PUBLIC = ("/login", "/logout", "/healthz")  # and /static/: they show nothing of the sessions
@@ -191,7 +195,7 @@ class Guard:
     async def _body(self, request: Request) -> bytes:
         """Return the whole body; refused as soon as it is too long, and when it takes too long."""
         is_upload = _content_type(request.headers) == UPLOAD
-        limit = self._settings.max_upload if is_upload else self._settings.max_body
+        limit = LONGEST_UPLOAD if is_upload else LONGEST_BODY
         if request.scope["path"] == "/login":
             limit = LONGEST_LOGIN
         declared = request.headers.get("content-length", "0")

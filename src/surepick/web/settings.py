@@ -13,7 +13,6 @@ from surepick.store import Store
 
 SHORTEST_TOKEN = 16  # characters; shorter ones could be guessed
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # of tokens that are made here: 99 bits in 20 letters
-MEBI = 2**20
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,6 @@ class Settings:
     read_only: bool = False
     allowed_hosts: tuple[str, ...] = ()  # further names under which the server may be addressed
     trusted_proxies: tuple[str, ...] = ()  # addresses or networks whose X-Forwarded headers are believed
-    max_body: int = MEBI // 4  # bytes of a form or a JSON body
-    max_upload: int = 8 * MEBI  # bytes of a problem file with its attachments
 
     def __post_init__(self) -> None:
         if len(self.token) < SHORTEST_TOKEN:
