@@ -11,6 +11,7 @@ from command_line import drive, surepick, view
 def decided(folder):
     surepick("new", "trips.csv", "--epsilon", "2")
     drive()
+    assert view()["state"] == "confident"
     return folder
 
 

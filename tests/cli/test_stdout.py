@@ -33,40 +33,35 @@ main()
 """
 
 
-def call(*words, output=subprocess.PIPE):
-    return subprocess.run(
-        [sys.executable, *words], stdout=output, stderr=subprocess.PIPE, text=True, timeout=120
-    )
-
-
-@pytest.fixture
-def program(tmp_path):
-    (tmp_path / "program.toml").write_text(PROGRAM)
-    return str(tmp_path / "program.toml")
+def check(*python, output=subprocess.PIPE):
+    """Check a program, with this way to begin Python."""
+    Path("program.toml").write_text(PROGRAM)
+    words = [sys.executable, *python, "check", "program.toml", "--rehearsals", "1", "--json"]
+    return subprocess.run(words, stdout=output, stderr=subprocess.PIPE, text=True, timeout=120)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the noise is made by the C library of a POSIX system")
-def test_a_solver_that_prints_does_not_spoil_the_json(program):
-    answer = call("-c", NOISY, "check", program, "--json")
+def test_a_solver_that_prints_does_not_spoil_the_json():
+    answer = check("-c", NOISY)
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["n_arms"] == 2
     assert "a line that nobody asked for" in answer.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_an_answer_that_cannot_be_written_is_one_clear_line(program):
+def test_an_answer_that_cannot_be_written_is_one_clear_line():
     with Path("/dev/full").open("w") as full:
-        answer = call("-m", "surepick", "check", program, "--json", output=full)
+        answer = check("-m", "surepick", output=full)
     assert answer.returncode == 2
     assert "No space left" in answer.stderr
     assert "Traceback" not in answer.stderr
 
 
-def test_a_reader_who_has_enough_is_no_traceback(program):
+def test_a_reader_who_has_enough_is_no_traceback():
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        answer = call("-m", "surepick", "check", program, "--json", output=writer)
+        answer = check("-m", "surepick", output=writer)
     finally:
         os.close(writer)
     assert answer.returncode == 1

@@ -33,7 +33,8 @@ def test_a_race_is_kept_under_its_name_and_resumed_with_its_settings():
     assert surepick("time", FAST, FAST, "-s", "same", "--json").json["rounds"] == 4
     other = surepick("time", FAST, FAST, "-s", "same", "--epsilon", "2%", "--json")
     assert (other.code, other.error["field"]) == (2, "policy")
-    assert surepick("verify", "-s", "same").code == 0
+    assert surepick("export", "-s", "same", "-o", "report.html").code == 0
+    assert surepick("verify", "report.html").code == 0
 
 
 def test_a_difference_that_does_not_matter_ends_a_tie():

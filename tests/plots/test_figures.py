@@ -1,14 +1,14 @@
 """Figures show the numbers of the views, and no name that people type breaks them."""
 
 import surepick as sp
-from session_tools import Tapes, problem, tell_all
+from session_tools import Tapes, answer, problem
 from surepick import plots
 from surepick.sessions.session import Session
 
 EVIL = "<script>alert('x')</script>\"'&$\\frac{1}$\x1b[31m[bold]\u202e"
 
 
-def session(*, n=30, evil=False, delta=0.1):
+def session(*, evil=False):
     chosen = problem()
     if evil:
         chosen = sp.Problem(
@@ -19,11 +19,8 @@ def session(*, n=30, evil=False, delta=0.1):
             goal="largest",
         )
     name = f"{EVIL}alloys" if evil else "alloys"
-    made = Session.create("memory://", name, chosen, policy=sp.BetGapE(delta=delta))
-    tapes = Tapes()
-    while made.status == "running" and made.state().n_values < n:
-        tell_all(made, made.ask(worker=EVIL if evil else None), tapes)
-    return made
+    made = Session.create("memory://", name, chosen, policy=sp.BetGapE(delta=0.1))
+    return answer(made, Tapes().answer, n=30, worker=EVIL if evil else None)
 
 
 def test_every_figure_shows_the_numbers_of_its_view():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from session_tools import Tapes, problem, run_to_end, tell_all
+from session_tools import Tapes, answer, problem, run_to_end
 from surepick.files.log import certificate_in, log_in
 from surepick.report import objection_to_page, read_report, report, write_report
 from surepick.sessions.session import Session
@@ -25,10 +25,7 @@ def evil_session():
         title=EVIL,
     )
     session = Session.create("memory://", EVIL, made)
-    tapes = Tapes()
-    for _ in range(10):
-        tell_all(session, session.ask(worker=EVIL), tapes)
-    return session
+    return answer(session, Tapes().answer, n=10, worker=EVIL)
 
 
 def test_names_are_text_and_nothing_is_fetched_or_run(tmp_path):
@@ -65,10 +62,7 @@ def test_the_answer_stands_first_and_the_log_replays(tmp_path):
 def test_doubts_replace_the_headline():
     quiet = problem().with_noise(np.full(4, 0.05))
     session = Session.create("memory://", "alloys", quiet, delta=0.1)
-    tapes = Tapes(scale=1.0)
-    while session.view().state == "running" and session.view().n_measured < 400:
-        tell_all(session, session.ask(5), tapes)
-    view = session.view()
+    view = answer(session, Tapes(scale=1.0).answer, n=400, at_once=5).view()
     assert not view.trusted
     page = report(session)
     assert 'class="doubt"' in page

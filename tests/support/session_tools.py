@@ -52,6 +52,10 @@ class Tapes:
         arm, place = map(int, token.split("."))
         return float(self.means[arm] + self._noise[arm, place])
 
+    def answer(self, request):
+        """The measurement that a request asks for."""
+        return self.value(request.token)
+
     def measure(self, counts, rng):
         """Sums of the next places of the tapes, correctly rounded as a session adds them up."""
         sums = np.zeros(len(counts))
@@ -82,7 +86,7 @@ def gaussian(means, scale=1.0, seed=0):
 
 def run_to_end(session, tapes, *, n=1, worker=None):
     """Ask and tell until the session has ended."""
-    return answer(session, lambda one: tapes.value(one.token), at_once=n, worker=worker).outcome
+    return answer(session, tapes.answer, at_once=n, worker=worker).outcome
 
 
 def tell_all(session, requests, tapes):

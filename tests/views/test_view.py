@@ -9,7 +9,7 @@ import pytest
 
 import surepick as sp
 from common import largest, refuses
-from session_tools import Tapes, problem, run_to_end, tell_all
+from session_tools import Tapes, answer, gaussian, problem, run_to_end
 from surepick.policies import Challenge, Pick
 from surepick.problems import PriorData
 from surepick.sessions.session import Session
@@ -38,12 +38,8 @@ def begin(policy=None, *, noise=1.0, guess=False, **settings):
     return sp.Session.create("memory://", "trips", problem, policy=chosen, prior=prior, **settings)
 
 
-def measure(session, n=10_000, *, noise=1.0):
-    rng = np.random.default_rng(1)
-    while n and (requests := session.ask(1, wait=False)):
-        (request,), n = requests, n - 1
-        session.tell(request, MINUTES[request.arm] + noise * rng.standard_normal())
-    return session.view()
+def measure(session, n=math.inf, *, noise=1.0):
+    return answer(session, gaussian(MINUTES, noise, seed=1), n=n).view()
 
 
 def test_every_state_has_its_claim_and_the_json_one_shape():
@@ -100,10 +96,7 @@ def test_a_guess_without_a_stated_noise_is_shown_too_and_kept_in_the_log():
     session = Session.create(
         "memory://", "trips", sp.Problem(routes, goal="smallest", guess=guess, spread=3.0)
     )
-    rng = np.random.default_rng(1)
-    while requests := session.ask():
-        for request in requests:
-            session.tell(request, guess[request.arm] + rng.normal(), sure=True)
+    answer(session, gaussian(guess, seed=1))
     for one in (session, Session.load(session.store, "trips")):
         first = one.view().plans[0]
         assert (first.name, first.uses_guess) == ("by bus", True)
@@ -193,7 +186,13 @@ def test_every_kind_of_problem_has_a_view(kind, problem):
 
 
 def test_frames_and_figures_have_names():
-    for call in (begin().to_frame, begin().plot):
+    session = begin()
+    view = measure(session, 4)
+    frames = {what: session.to_frame(what) for what in ("values", "plans", "arms")}
+    assert [len(frame) for frame in frames.values()] == [4, len(PLANS), len(ARMS)]
+    assert list(frames["plans"]["name"]) == [row.name for row in view.plans]
+    assert "<svg" in view._repr_html_()
+    for call in (session.to_frame, session.plot):
         with refuses("what"):
             call("rows")
 
@@ -214,8 +213,7 @@ def new(policy=None, store="memory://", **options):
 
 def remaining_at(session, tapes, *, after):
     """The forecast after so many measurements, and what it should have been."""
-    while session.status == "running" and session.state().n_measurements < after:
-        tell_all(session, session.ask(), tapes)
+    answer(session, tapes.answer, n=after)
     coming, n_used = session.view().forecast, session.state().n_measurements
     run_to_end(session, tapes)
     return coming, session.outcome.n_measured - n_used
@@ -239,8 +237,7 @@ def test_forecasts_hold_in_most_sessions(policy):
 def test_looking_reads_no_events_and_writes_nothing(monkeypatch):
     session, tapes = new(), Tapes()
     log = session.journal.log
-    for _ in range(50):
-        tell_all(session, session.ask(worker="a"), tapes)
+    answer(session, tapes.answer, n=50, worker="a")
     session.ask(worker="b")
     before = (log.head(), log.leases(), log.snapshot())
     read = []
