@@ -215,72 +215,84 @@ def _column_generation(rows: _ListedRows | _PairRows, tolerance: float) -> Alloc
 
 @dataclass(frozen=True, eq=False)
 class _Inner:
-    """Dual weights of a working set, and the bracket they certify for it."""
+    """Dual weights of a working set A, (m, d), and the bracket they certify for it."""
 
-    dual: FloatArray  # (m,)
-    roots: FloatArray  # (d,) n_s = sqrt(v A)
-    loads: FloatArray  # (m,) f = A (1/n): at the optimum 1 where v_k > 0, at most 1 elsewhere
-    value: float  # (sum n)^2 / sum v: below the optimum
+    dual: FloatArray  # (m,) v
+    roots: FloatArray  # (d,) r_s = sqrt(sum_k v_k A_ks): measurements of each arm, up to a factor
+    loads: FloatArray  # (m,) f_k = sum_s A_ks / r_s: at the optimum 1 where v_k > 0, at most 1 elsewhere
+    value: float  # (sum r)^2 / sum v: below the optimum
     gap: float  # relative width of the bracket
     steps: int  # Newton steps spent
+
+    @classmethod
+    def at(cls, rows: FloatArray, dual: FloatArray, steps: int) -> _Inner:
+        """Return the bracket that this dual certifies for these rows."""
+        roots = np.sqrt(dual @ rows)
+        loads = rows @ (1 / roots)
+        total = roots.sum()
+        value = float(total * total / dual.sum())
+        return cls(dual, roots, loads, value, float(loads.max() * total / value - 1), steps)
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")  # what is not finite is never certified
 def _interior_point(rows: FloatArray, dual: FloatArray, tolerance: float, budget: int) -> _Inner:
-    """Maximise 2 sum sqrt(v A) - sum v over v >= 0 for a working set A, to a relative gap.
+    """Maximise 2 sum_s r_s - sum_k v_k, r = sqrt(v A), over v >= 0 for a working set A, to a relative gap.
 
-    Newton on grad = z, v z = mu, with z_k = 1 - sum_s A_ks / r_s the slack of row k and r = sqrt(v A), and
-    Mehrotra's second-order correction of a trial step.
+    The gradient is f - 1. With slacks z >= 0 the optimum has f - 1 + z = 0 and v z = 0. The Hessian is -H,
+    H = A diag(r^-3) A' / 2, so that a Newton step towards v z = aim (one number per row) solves
+
+        (H + diag(z / v)) dv = f - 1 + aim / v,        dz = (aim - z dv) / v - z.
+
+    Each step is taken twice, as Mehrotra does: a trial with aim 0 shows how far v z can fall, and what its
+    linearisation has left out (dv dz); the step that counts aims at that.
     """
-
-    def certified(v: FloatArray, steps: int) -> _Inner:
-        r = np.sqrt(v @ rows)
-        f, total = rows @ (1 / r), r.sum()
-        value = float(total * total / v.sum())
-        return _Inner(v, r, f, value, float(f.max() * total / value - 1), steps)
-
     v = dual * (_dual_value(rows, dual) / dual.sum())  # the best multiple of this dual
-    at = best = certified(v, 1)
-    if at.gap <= tolerance:
-        return at
-    z = 1 - at.loads / at.loads.max() + _LEAST_SLACK
-    at = certified(np.maximum(v, _LEAST_DUAL * v.max()), 1)
+    now = best = _Inner.at(rows, v, 1)
+    if now.gap <= tolerance:
+        return now
+    z = 1 - now.loads / now.loads.max() + _LEAST_SLACK
+    now = _Inner.at(rows, np.maximum(v, _LEAST_DUAL * v.max()), 1)
     for step in range(2, budget + 1):
-        v, ahead = at.dual, at.loads - 1
-        solve = _newton_solver(rows * at.roots**-1.5, v / z)
-        dv = solve(ahead)
+        v, gradient = now.dual, now.loads - 1
+        solve = _newton_solver(rows * now.roots**-1.5, v / z)
+        dv = solve(gradient)
         dz = -z - z * dv / v
         length = min(1.0, _distance(v, dv), _distance(z, dz))
-        mu = v @ z / len(v)
-        trial = (v + length * dv) @ (z + length * dz) / len(v)
-        aim = mu * (trial / mu) ** 3 - dv * dz  # (m,) what v z should become
-        dv = solve(ahead + aim / v)
+        mean = v @ z / len(v)
+        mean_of_trial = (v + length * dv) @ (z + length * dz) / len(v)
+        aim = mean * (mean_of_trial / mean) ** 3 - dv * dz
+        dv = solve(gradient + aim / v)
         dz = (aim - z * dv) / v - z
         length = min(1.0, _TO_BOUNDARY * _distance(v, dv), _TO_BOUNDARY * _distance(z, dz))
         length *= 1.0 if step <= _WHOLE_STEPS else 0.5
-        at, z = certified(v + length * dv, step), z + length * dz
-        if at.value > best.value:
-            best = at
-        if at.gap <= tolerance:
-            return at
-        if not np.isfinite(at.gap):  # the end of floating point
+        now, z = _Inner.at(rows, v + length * dv, step), z + length * dz
+        if now.value > best.value:
+            best = now
+        if now.gap <= tolerance:
+            return now
+        if not np.isfinite(now.gap):  # the end of floating point
             break
-    return replace(best, steps=at.steps)
+    return replace(best, steps=now.steps)
 
 
 def _newton_solver(scaled: FloatArray, ratio: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Solve (diag(1/ratio) + scaled scaled^T / 2) x = b in the smaller of the two dimensions."""
-    m, d = scaled.shape
-    s = np.sqrt(ratio)
-    g = scaled * (s * np.sqrt(0.5))[:, None]  # diag(s) M diag(s) = I + g g^T: well scaled to the end
-    gram = g @ g.T if m <= d else g.T @ g
-    gram.flat[:: len(gram) + 1] += 1
+    """Return b -> x with (diag(1 / ratio) + B B' / 2) x = b, for B = `scaled`, (m, d).
+
+    With S = diag(sqrt(ratio)) and g = S B / sqrt(2) the matrix is S^-1 (I + g g') S^-1: well scaled where
+    ratios v / z differ by many powers of ten. Its inverse is found in the smaller of the two dimensions:
+    (I + g g')^-1 = I - g (I + g' g)^-1 g' (Woodbury).
+    """
     from scipy.linalg.lapack import dpotrf, dpotrs  # slow to import, and few commands solve a design
 
+    m, d = scaled.shape
+    s = np.sqrt(ratio)
+    g = scaled * (s * np.sqrt(0.5))[:, None]
+    gram = g @ g.T if m <= d else g.T @ g
+    gram.flat[:: len(gram) + 1] += 1
     factor, _ = dpotrf(gram, lower=1, clean=0, overwrite_a=1)
     if m <= d:
         return lambda b: s * dpotrs(factor, s * b, lower=1)[0]
-    return lambda b: s * (s * b - g @ dpotrs(factor, g.T @ (s * b), lower=1)[0])  # Woodbury
+    return lambda b: s * (s * b - g @ dpotrs(factor, g.T @ (s * b), lower=1)[0])
 
 
 def _distance(position: FloatArray, direction: FloatArray) -> float:
