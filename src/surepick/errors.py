@@ -97,7 +97,7 @@ class PluginError(SurepickError):
 
 
 def name_taken(name: str, place: str) -> NameTakenError:
-    """The error for a session that would have the name of another one in this store.
+    """Return the error for a session that would have the name of another one in this store.
 
     >>> error = name_taken("trips", "memory")
     >>> print(error, error.field)
@@ -109,7 +109,7 @@ def name_taken(name: str, place: str) -> NameTakenError:
 
 
 def missing_extra(package: str, extra: str) -> MissingExtraError:
-    """The error for an optional package that is not there.
+    """Return the error for an optional package that is not there.
 
     >>> print(missing_extra("ot", "problems"))
     this needs the package 'ot', which is not installed; run: pip install 'surepick[problems]'
@@ -120,7 +120,7 @@ def missing_extra(package: str, extra: str) -> MissingExtraError:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that is not known: the closest one, or the known ones.
+    """Return a hint for a name that is not known: the closest one, or the known ones.
 
     >>> suggestion("bostn", ["boston", "albany"])
     "did you mean 'boston'?"
@@ -136,7 +136,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def unexpected(function: str, name: str, known: Iterable[str]) -> TypeError:
-    """The error for an argument that a function does not have, with the word to use instead.
+    """Return the error for an argument that a function does not have, with the word to use instead.
 
     >>> print(unexpected("decide", "n_trials", ["delta", "budget"]))
     decide() got an unexpected keyword argument 'n_trials'; use budget

@@ -28,7 +28,7 @@ _NO_NUMBER = re.compile(r"[-+]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
 def numeral(text: str, *, comma_is_decimal: bool = False) -> float:
-    """The number that this text is, with a decimal point or a decimal comma; otherwise a `ParameterError`.
+    """Return the number that this text is, with a decimal point or comma; refuse other text.
 
     12,5 is 12.5. 1,234 is refused, since it may be 1.234 or 1234, unless `comma_is_decimal` says what commas
     are; so is anything between thousands. "nan" and "inf" are read as Python reads them.
@@ -50,7 +50,7 @@ def numeral(text: str, *, comma_is_decimal: bool = False) -> float:
 
 
 def count_in(text: str) -> int | None:
-    """The number that this text of up to 18 digits is; None for any other text.
+    """Return the number that this text of up to 18 digits is; None for any other text.
 
     Python's tests for digits hold for a raised 2 and for thousands of digits, of which `int` makes nothing.
     """
@@ -76,7 +76,7 @@ class Table:
 
 
 def read_table(path: TablePath, *, empty: float | None = None) -> Table:
-    """The numbers of a CSV or Excel file whose header names the columns and whose first column the rows.
+    """Return the numbers of a CSV or Excel file; header and first column name its columns and rows.
 
     Cells are separated, and lines skipped, as in `csv_lines`. An empty cell is `empty`, or refused.
     """
@@ -95,7 +95,7 @@ def read_table(path: TablePath, *, empty: float | None = None) -> Table:
 def named_rows(
     path: TablePath, *, short: Collection[str] = (), sheet: str | None = None
 ) -> tuple[str, tuple[str, ...], Lines]:
-    """The first cell, the names of the columns, and the lines below: each its name and a cell per column.
+    """Return the first cell, the names of the columns, and the lines below, each its name and its cells.
 
     Lines of the names `short` may end early, as in files written by hand; empty cells follow.
     """
@@ -136,7 +136,7 @@ def named_rows(
 
 
 def csv_lines(path: Path, sheet: str | None = None) -> Lines:
-    """The lines of a CSV or Excel file that are not blank, with their numbers in the file.
+    """Return the lines of a CSV or Excel file that are not blank, with their numbers in the file.
 
     Commas separate cells; or semicolons or tabs, as spreadsheets write them where numbers have a comma. A
     decimal comma becomes a point where it can be nothing else; where semicolons separate, it always does. A
@@ -166,7 +166,7 @@ def csv_lines(path: Path, sheet: str | None = None) -> Lines:
 
 
 def as_cell(text: str) -> str:
-    """The text as a cell of a CSV file that no spreadsheet takes for a formula; `from_cell` gives it back.
+    """Return the text as a cell that no spreadsheet takes for a formula; `from_cell` inverts it.
 
     What begins with = + - @ or white space gets an apostrophe before it; numbers are not to come here.
 
@@ -177,7 +177,7 @@ def as_cell(text: str) -> str:
 
 
 def from_cell(cell: str) -> str:
-    """The text that `as_cell` made this cell of, or a person wrote."""
+    """Return the text that `as_cell` made this cell of, or a person wrote."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
@@ -199,7 +199,7 @@ def refuse_endless(path: Path) -> None:
 
 
 def _with_point(cell: str, comma_is_decimal: bool) -> str:
-    """The cell, with a decimal point where it is a number with a decimal comma."""
+    """Return the cell, with a decimal point where it is a number with a decimal comma."""
     try:
         numeral(cell, comma_is_decimal=comma_is_decimal)
     except ParameterError:
@@ -208,7 +208,7 @@ def _with_point(cell: str, comma_is_decimal: bool) -> str:
 
 
 def _sheet_lines(path: Path, name: str | None) -> Lines:
-    """The lines of this sheet of a workbook, the first unless named, as a CSV file would have them."""
+    """Return the lines of this sheet of a workbook, the first unless named, as a CSV file would have them."""
     try:
         from openpyxl import load_workbook
     except ImportError:

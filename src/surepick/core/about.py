@@ -108,9 +108,6 @@ class About:
         return cls(**found)
 
 
-NOTHING = About()
-
-
 def plausible_pairs(given: Any, arms: Sequence[str]) -> tuple[Range, ...]:
     """Return the plausible values of each arm, from one pair (low, high) or one per arm."""
     pairs = as_floats(aligned("plausible", given, arms))

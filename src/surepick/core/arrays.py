@@ -39,13 +39,13 @@ def first_true(mask: BoolArray) -> int | None:
 
 
 def brief(array: FloatArray) -> str:
-    """The smallest and the largest of these numbers, or the one that all of them are."""
+    """Return the smallest and the largest of these numbers as text, or the one that all of them are."""
     low, high = float(array.min()), float(array.max())
     return f"{low:g}" if low == high else f"{low:g}..{high:g}"
 
 
 def as_dense(matrix: Any) -> FloatArray:
-    """These numbers as a dense array, be they sparse or not."""
+    """Return a dense or sparse matrix as a dense array."""
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 

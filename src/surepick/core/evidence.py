@@ -20,9 +20,10 @@ class Evidence:
 
     >>> from surepick.core.evidence import Evidence
     >>> import numpy as np
-    >>> first, second = Evidence(np.array([2, 1]), np.array([3.0, 5.0])), Evidence.none(2)
+    >>> first = Evidence(np.array([2, 1]), np.array([3.0, 5.0]))
+    >>> second = Evidence(np.array([1, 0]), np.array([6.0, 0.0]))
     >>> (first + second).means.tolist()
-    [1.5, 5.0]
+    [3.0, 5.0]
     """
 
     counts: IntArray  # (n_arms,); (n_probes,) with probes
@@ -31,20 +32,15 @@ class Evidence:
     plays: int | None = None  # where plans are played that no list has: how many, counts being of readings
 
     @classmethod
-    def none(cls, n_arms: int) -> Evidence:
-        """No measurement of any arm yet."""
-        return cls(np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms))
-
-    @classmethod
     def none_of(cls, problem: Measurable) -> Evidence:
-        """No measurement of anything that this problem measures."""
+        """Return the evidence of no measurements, of all that this problem measures."""
         nothing = np.zeros(len(problem.counted_names), dtype=np.int64)
         if problem.probes is None:
             return cls(nothing, np.zeros(len(nothing)), plays=0 if problem.plays else None)
         return cls(nothing, np.zeros(problem.probes.n_readings), problem.probes.owner)
 
     def with_sums(self, counts: IntArray, sums: FloatArray, plays: int = 0) -> Evidence:
-        """Other counts and sums of the same arms or probes, from this many plays where there are some."""
+        """Return other counts and sums of the same arms or probes, from this many plays if there are some."""
         return Evidence(counts, sums, self.owner, None if self.plays is None else plays)
 
     def lengthened(self, n_arms: int) -> Evidence:
@@ -178,6 +174,9 @@ def estimates(problem: Measurable, evidence: Evidence) -> ArmEstimates | ProbeEs
         np.divide(noise, evidence.counts, out=variances, where=measured)
         means = np.where(is_known, problem.known_means, np.nan_to_num(evidence.means))
         return ArmEstimates(means, variances)
+    # Generalised least squares: whitened rows X have independent noise of scale 1, so with N uses of each the
+    # information is X'NX, and X'NX mu = X' (whitened sums). Where it is singular, its eigenvectors with
+    # eigenvalues above 0 span what was read.
     rows, n, sums = probes.whitened, evidence.each, evidence.sums
     if is_known.any():
         sums = sums - n * (probes.rows @ problem.known_means)
@@ -186,10 +185,10 @@ def estimates(problem: Measurable, evidence: Evidence) -> ArmEstimates | ProbeEs
     sizes, vectors = np.linalg.eigh(information)
     read = sizes > _RANK * max(float(sizes[-1]), 1e-300)
     basis, sizes = vectors[:, read], sizes[read]
-    pull = np.asarray(rows.T @ probes.whiten(sums))
+    right_side = np.asarray(rows.T @ probes.whiten(sums))
     known = np.eye(len(is_known))[:, is_known]  # they are as good as read, and without error
     return ProbeEstimates(
-        basis @ ((basis.T @ pull) / sizes) + problem.known_means,
+        basis @ ((basis.T @ right_side) / sizes) + problem.known_means,
         np.hstack([basis / np.sqrt(sizes), 0.0 * known]),
         np.hstack([basis, known]),
     )
@@ -230,7 +229,7 @@ class Estimate:
 
 
 def estimate(problem: AnyProblem, evidence: Evidence, plan: Answer | None) -> Estimate | None:
-    """The chance that this plan is the best, and what it loses on average if it is taken.
+    """Return the chance that this plan is the best, and what it loses on average if it is taken.
 
     None where plans are not listed, where an arm that matters has no measurement, and without a plan. The
     same evidence gives the same estimate.
@@ -264,7 +263,7 @@ _FLOATS = 1e-9  # 0.7 * 10 is 7.000000000000001 in floats
 
 
 def quantile(values: FloatArray, share: float) -> float:
-    """The smallest of these values, one per world, that this share of the worlds does not exceed.
+    """Return the smallest of these values, one per world, that this share of the worlds does not exceed.
 
     Infinities, where a world has no end, count as largest.
     """

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from surepick.core.about import NOTHING, About, plausible_range
+from surepick.core.about import About, plausible_range
 from surepick.core.arrays import BoolArray, FloatArray, brief, first_true, read_only
 from surepick.core.given.numbers import (
     LARGEST,
@@ -47,7 +47,7 @@ class Measurable:
     arm_names: tuple[str, ...]
     goal: Goal
     bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement; of each reading
-    about: About = NOTHING  # title, unit and the like; decides nothing
+    about: About = About()  # title, unit and the like; decides nothing
     noise_kind: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
     has_batches: ClassVar[bool] = True  # whether methods plan batches, so that these may have a price
     is_listed: ClassVar[bool]  # whether plans are in a list; said by each kind
@@ -112,7 +112,7 @@ class Measurable:
         return "arm" if self.arms_alone else "probe"
 
     def probe(self, name: str) -> int:
-        """The index of the probe with this name: the arm's, where each is measured by itself."""
+        """Return the index of the probe with this name: the arm's, where each is measured by itself."""
         return index_of(self.probe_word, name, self.probe_names)
 
     @property
@@ -121,7 +121,7 @@ class Measurable:
         return len(self.arm_names) if self.probes is None else self.probes.n_readings
 
     def readings_of(self, probe: int) -> Sequence[int]:
-        """Which of all readings are those of this probe; an arm measured by itself has one, its own."""
+        """Return which readings are those of this probe; an arm measured by itself has its own one."""
         if self.plays:
             return self.asked_plays.arms[probe]
         if self.probes is None:
@@ -129,7 +129,7 @@ class Measurable:
         return range(int(self.probes.start[probe]), int(self.probes.start[probe + 1]))
 
     def reads(self, probe: int) -> tuple[str, ...]:
-        """The names of the readings that one use of this probe gives, in their order."""
+        """Return the names of the readings that one use of this probe gives, in their order."""
         if self.plays:
             return tuple([self.arm_names[arm] for arm in self.asked_plays.arms[probe]])
         return (VALUE,) if self.probes is None else self.probes.reading_names[probe]
@@ -154,7 +154,7 @@ class Measurable:
         return self.noise_scale is not None and not (self.probes is not None and self.probes.unknown)
 
     def as_means(self, means: Numbers) -> FloatArray:
-        """These means, in the order of the arms or by their names, as one finite number per arm."""
+        """Return these means, in the order of the arms or by their names, as one finite number per arm."""
         return vector("means", means, self.arm_names)
 
     def refuse_contrary(self, means: FloatArray, field: str) -> None:
@@ -172,7 +172,7 @@ class Measurable:
             )
 
     def arm(self, name: str) -> int:
-        """The index of the arm with this name."""
+        """Return the index of the arm with this name."""
         return index_of("arm", name, self.arm_names)
 
     def with_settings(
@@ -264,7 +264,7 @@ class Measurable:
         self._set(setup_cost=float(setup_cost))
 
     def with_noise(self, noise_scale: FloatArray | None, bounds: FloatArray | None = None) -> Self:
-        """The same problem with this noise scale, and with these bounds or none; neither is checked."""
+        """Return the same problem with this noise scale and these bounds, neither of them checked."""
         if self.probes is not None and noise_scale is not self.noise_scale:
             raise ProblemError(
                 "the noise of probes is a part of them; build the problem with other probes", field="measure"

@@ -168,7 +168,7 @@ class OracleProblem(Measurable):
         return ~self.is_known
 
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
-        """The name of this plan vector: the given one, or the arms that it uses."""
+        """Return the name of this plan vector: the given one, or the arms that it uses."""
         if plan is None:
             return None
         vector = np.asarray(plan, dtype=float)
@@ -188,7 +188,7 @@ class OracleProblem(Measurable):
         return self._with(asked_plays=AskedPlays()) if len(self.asked_plays) else self
 
     def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
-        """A plan of an answer as an array, one number per arm."""
+        """Return a plan of an answer as an array, one number per arm."""
         vector = np.array(plan, dtype=float)
         if vector.shape != (self.n_arms,):
             raise ProblemError(f"a plan here is a vector with one number per arm, got {plan!r}", field="plan")

@@ -46,11 +46,11 @@ class Branch:
         return np.asarray(((plans >= self.lower) & (plans <= self.upper)).all(axis=-1))
 
     def pinned(self, arm: int, value: float) -> Branch:
-        """The plans of this branch with this value on this arm."""
+        """Return the plans of this branch with this value on this arm."""
         return self._with(arm, value, value)
 
     def apart(self, arm: int, value: float, step: float) -> Iterator[Branch]:
-        """The plans of this branch with another value on this arm: those below it and those above.
+        """Return the plans of this branch with another value on this arm: those below it and those above.
 
         `step` is the least difference of two values; 0 where any number may be one.
         """
@@ -339,7 +339,7 @@ FindPlay: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
 def play_finder(plans: PlanSet, box: Branch) -> FindPlay:
-    """The oracle of these plans as one of plays; the box holds all plans.
+    """Return a function that finds the best play of these plans, all of which lie in the box.
 
     Inside, plans that are minimised are negated, and their entries 0 or -1: a play has zeros and ones.
     """

@@ -38,7 +38,7 @@ class Plays:
         return np.asarray(np.rint(self.uses @ self.plans), dtype=np.int64)
 
     def first(self, most: int) -> Plays:
-        """No more than this many of them, in order."""
+        """Return the first of them, in order, at most this many uses in all."""
         return Plays(self.plans, first_few(self.uses, most))
 
     def without(self, others: Plays) -> Plays:
@@ -68,7 +68,7 @@ class AskedPlays:
         return {arms: number for number, arms in enumerate(self.arms)}
 
     def numbered(self, plays: Plays) -> tuple[list[list[int]], list[list[int]]]:
-        """How often each play is to be made, by number; and the arms of those that are new, in their order.
+        """Return how often each play is to be made, by number, and the arms of those that are new.
 
         A play that stands twice among them is made as often as both say.
         """

@@ -47,15 +47,15 @@ class Probe:
 
 
 class Entries(NamedTuple):
-    """The entries of rows, one row after another, by arm in each: a sparse matrix without scipy."""
+    """A sparse matrix with a row per reading and a column per arm, in SciPy's CSR form; SciPy is slow to load."""
 
     data: FloatArray
-    indices: IntArray  # the arm of each
-    indptr: IntArray  # (n_rows + 1,) where each row begins
+    indices: IntArray  # the arm of each entry of `data`
+    indptr: IntArray  # (n_rows + 1,) row r has the entries indptr[r] to indptr[r + 1]
     shape: tuple[int, int]
 
     def dense(self, first: int, last: int) -> FloatArray:
-        """These rows with their zeros."""
+        """Return rows `first` to `last`, with their zeros."""
         last = min(last, self.shape[0])
         here = slice(int(self.indptr[first]), int(self.indptr[last]))
         block = np.zeros((last - first, self.shape[1]))
@@ -216,7 +216,7 @@ _NAMED = 3  # arms that an error names
 
 
 def span(rows: Any) -> FloatArray:
-    """An orthonormal basis (rank, n_arms) of the span of these rows, each brought to length 1 first."""
+    """Return an orthonormal basis (rank, n_arms) of the span of these rows, which are scaled to length 1."""
     if (np.diff(rows.indptr) <= 1).all():
         read = np.unique(rows.indices)
         return np.asarray(np.eye(rows.shape[1])[read])

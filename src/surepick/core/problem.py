@@ -198,35 +198,35 @@ class Problem(Measurable):
         return read_only(np.asarray(found))  # type: ignore[no-any-return]
 
     def name_of(self, plan: int | tuple[float, ...] | None) -> str | None:
-        """The name of a plan by its index; None for None, and for a plan given as a vector."""
+        """Return the name of a plan by its index; None for None, and for a plan given as a vector."""
         return self.plan_names[plan] if isinstance(plan, int) else None
 
     def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
-        """One plan as a dense vector, one number per arm; a plan given as its vector is that vector."""
+        """Return a plan, given by its index or as a vector, as an array of one number per arm."""
         if isinstance(plan, tuple):
             return np.array(plan)
         plans = self.plans
         return plans[plan] if isinstance(plans, np.ndarray) else np.asarray(plans[[plan]].todense()).ravel()
 
     def values(self, means: Numbers) -> FloatArray:
-        """The value of every plan, in the caller's sign, if the arms had these means."""
+        """Return the value of every plan, in the caller's sign, if the arms had these means."""
         return np.asarray(self.plans @ self.as_means(means))
 
     def best(self, means: Numbers) -> int:
-        """The index of the best plan under these means; ties go to the lowest index."""
+        """Return the index of the best plan under these means; ties go to the lowest index."""
         values = self.values(means)
         return int(np.argmin(values) if self.minimize else np.argmax(values))
 
     def best_plan(self, means: Numbers) -> FloatArray:
-        """The best plan under these means as a vector; ties go to the lowest index."""
+        """Return the best plan under these means as a vector; ties go to the lowest index."""
         return self.vector(self.best(means))
 
     def plan(self, name: str) -> int:
-        """The index of the plan with this name; the name of a merged duplicate finds the plan kept."""
+        """Return the index of the plan with this name; the name of a merged duplicate finds the plan kept."""
         return index_of("plan", dict(self.duplicates).get(name, name), self.plan_names)
 
     def with_plan(self, name: str, plan: Numbers | str) -> Problem:
-        """The same problem with one more plan, the last of the list.
+        """Return the same problem with one more plan, the last of the list.
 
         The plan is a sum such as "2*tea + coffee", amounts by the names of arms, or one number per arm. One
         that is there already is refused.
@@ -266,7 +266,7 @@ class Problem(Measurable):
         return other
 
     def with_arms(self, arms: GivenArms) -> Problem:
-        """The same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
+        """Return the same problem with more arms after its own, which no plan uses yet: names, or `NewArm`.
 
         A setting that a `NewArm` leaves out is that of all other arms, if they have the same one.
 

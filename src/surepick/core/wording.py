@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def plural(number: float, one: str, many: str | None = None) -> str:
-    """The word for a number that is shown without decimals: `one`, or `many`, which is `one` with an s."""
+    """Return the word for a number shown without decimals: `one`, or `many`, which is `one` with an s."""
     return one if 0.5 < number < 1.5 else many or f"{one}s"
 
 
@@ -17,7 +17,7 @@ def how_many(number: float, one: str, many: str | None = None) -> str:
 
 
 def in_short(count: int) -> str:
-    """A number of plans for people, of any size.
+    """Return a number of plans as short text, whatever its size.
 
     >>> in_short(20_000), in_short(61_917_364_224), in_short(2**5000)
     ('20,000', '6.2e10', '1.4e1505')
@@ -30,7 +30,7 @@ def in_short(count: int) -> str:
 
 
 def shortened(text: str, length: int, mark: str = "…") -> str:
-    """The text, or as much of it as fits, with a mark where it is cut off.
+    """Return the text, or as much of it as fits, with a mark where it is cut off.
 
     >>> shortened("a very long name", 8), shortened("a very long name", 8, "...")
     ('a very …', 'a ver...')
@@ -39,7 +39,7 @@ def shortened(text: str, length: int, mark: str = "…") -> str:
 
 
 def first_of(names: Sequence[str], most: int = 8, *, n: int | None = None) -> str:
-    """The first names with commas, and how many more there are, of n or of all that are given.
+    """Return the first names with commas, and how many more there are, of n or of all that are given.
 
     >>> first_of(["road", "rail", "sea"], 2), first_of(["road", "rail"], n=9)
     ('road, rail and 1 more', 'road, rail and 7 more')
@@ -50,7 +50,7 @@ def first_of(names: Sequence[str], most: int = 8, *, n: int | None = None) -> st
 
 
 def counted(pieces: Sequence[str], plan: Iterable[float], join: str = " + ") -> str:
-    """A name for a plan: the pieces that it uses, and how often.
+    """Return a name for a plan: the pieces that it uses, and how often.
 
     >>> counted(["tea", "coffee", "cocoa"], [2.0, 0.0, 1.0])
     '2 x tea + cocoa'

@@ -132,7 +132,7 @@ def _limit(document: Section, problem: AnyProblem) -> dict[str, Any]:
 
 
 def _means(truth: Section, problem: AnyProblem, kind: str) -> Any:
-    """The true means, one per arm or by name, from any of the forms a file may give them in."""
+    """Return the true means, one per arm or by name, from any of the forms a file may give them in."""
     given = truth.get("means")
     if isinstance(given, str):
         if problem.guess is None:
@@ -152,7 +152,7 @@ def _means(truth: Section, problem: AnyProblem, kind: str) -> Any:
 
 
 def _parse(path: Path, sheet: str | None) -> dict[str, Any]:
-    """The document in the file, whichever language it is written in, or that a spreadsheet stands for."""
+    """Return the keys and values of a TOML or JSON file, or those that a spreadsheet stands for."""
     parsers: dict[str, Callable[[str], Any]] = {
         ".toml": tomllib.loads,
         ".json": partial(json.loads, object_pairs_hook=_unique_keys),
@@ -177,7 +177,7 @@ def _parse(path: Path, sheet: str | None) -> dict[str, Any]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A dictionary, refusing the repeated keys that JSON would silently drop; TOML refuses them itself."""
+    """Return a dictionary; refuse repeated keys, which JSON would silently drop."""
     known = dict(pairs)
     if len(known) < len(pairs):
         names = [key for key, _ in pairs]

@@ -36,28 +36,29 @@ class Section:
                 raise self.error(f"the key {self.prefix + key!r} is missing; it is required", key)
 
     def error(self, what: str, key: str | None = None) -> FileError:
-        """The error that says this of the file, and of this key of it."""
+        """Return an error about this key of the file, or about the file."""
         return FileError(f"{str(self.path)!r}: {what}", field=None if key is None else self.prefix + key)
 
     def wrong(self, key: str, expected: str) -> FileError:
-        """The error for a key whose value is not what it should be."""
+        """Return the error for a key whose value is not as expected."""
         return self.error(f"{self.prefix}{key} must be {expected}, got {self.values[key]!r}", key)
 
     def part(self, key: str, keys: Mapping[str, Key]) -> Section | None:
-        """The part of the file under this key; None if there is none."""
+        """Return the table under this key as a section of its own; None if there is none."""
         if key not in self.values:
             return None
         return Section(self.path, self.values[key], keys, f"{self.prefix}{key}.", self.confined)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """What the file says under this key; the name of a file becomes what is in it.
+        """Return the value of this key; the name of a file becomes what is in the file.
 
         Depending on the key's form that is its path, a `Table`, or numbers by name from one column.
         """
         value, form = self.values.get(key, default), FORMS[self.keys[key].form]
-        if key not in self.values or not isinstance(value, str) or form.file is None or value in form.words:
+        if key not in self.values or not isinstance(value, str):
             return value
-        if form.file == "share" and value.strip().endswith("%"):
+        is_share = form.file == "share" and value.strip().endswith("%")
+        if form.file is None or value in form.words or is_share:  # text that names no file
             return value
         if self.confined and not (_is_plain_name(value) and (self.path.parent / value).is_file()):
             raise self.wrong(key, "the name of a file that came together with this one, without folders")
@@ -76,7 +77,7 @@ class Section:
 
 
 def by_name(table: Table) -> dict[str, float]:
-    """The numbers in the only column of a table by the names of its rows."""
+    """Return the numbers in the only column of a table by the names of its rows."""
     return dict(zip(table.row_names, table.numbers[:, 0].tolist(), strict=True))
 
 

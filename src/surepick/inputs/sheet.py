@@ -135,12 +135,12 @@ class _Reader:
         return word.lower() if known else word
 
     def _known(self, number: int, s: int, cell: str) -> float | list[float]:
-        """The mean in this cell, or the two ends of "11 to 14"."""
+        """Return the mean in this cell, or the two ends of "11 to 14"."""
         ends = [self._number("known", number, s, end) for end in cell.split(" to ")]
         return ends[0] if len(ends) == 1 else ends
 
     def _number(self, key: str, number: int, s: int, cell: str) -> Any:
-        """The number in this cell; a share such as "10%" stays one where it is of the guess."""
+        """Return the number in this cell; a share such as "10%" stays one where it is of the guess."""
         text, is_share = cell.strip(), cell.strip().endswith("%")
         try:
             value = numeral(text.removesuffix("%").strip())
@@ -156,7 +156,7 @@ class _Reader:
 
 
 def _column(s: int) -> str:
-    """The letters that spreadsheets give to the column of this arm: B for the first.
+    """Return the letters that spreadsheets give to the column of this arm: B for the first.
 
     >>> _column(0), _column(25)
     ('B', 'AA')

@@ -39,7 +39,7 @@ def write_starter(kind: str, folder: str | Path = ".", *, force: bool = False) -
 
 
 def _parts(kind: str) -> dict[str, str]:
-    """The files of a starter, by name, the problem file first."""
+    """Return the files of a starter, by name, the problem file first."""
     folder = files("surepick.inputs") / "starters"
     parts = [p for p in folder.iterdir() if p.name == f"{kind}.toml" or p.name.startswith(f"{kind}-")]
     parts.sort(key=lambda part: (not part.name.endswith(".toml"), part.name))

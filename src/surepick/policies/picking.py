@@ -69,7 +69,7 @@ class PooledRun(Run):
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._variance = known_deviation(problem) ** 2
-        self.evidence = Evidence.none(problem.n_arms)  # all that the run has absorbed
+        self.evidence = Evidence.none_of(problem)  # all that the run has absorbed
         self._left: int | None = None
 
     def allow(self, left: int) -> None:

@@ -17,7 +17,7 @@ from surepick.errors import ProblemError
 from surepick.problems.numbers import as_count, seeded
 
 if TYPE_CHECKING:
-    from surepick.problems.family import Family
+    from surepick.problems.family import DrawOptions, Family
 
 Progress: TypeAlias = Callable[[int, int], object]
 
@@ -69,20 +69,12 @@ def distinct_names(names: Iterable[str], noun: str) -> list[str]:
     return list(found)
 
 
-def search(
-    family: Family,
-    guess: FloatArray | None,
-    spread: FloatArray,
-    *,
-    n_best: int | None,
-    n_draws: int,
-    seed: int,
-    progress: Progress | None,
-) -> Candidates:
+def search(family: Family, guess: FloatArray | None, spread: FloatArray, options: DrawOptions) -> Candidates:
     """Return the candidates for a list: the best plans of draws within the spread of the guess.
 
     With `n_best` they are the best plans under the guess itself; without a guess all plans, up to 20,000.
     """
+    n_best, progress = options.get("n_best"), options.get("progress")
     if guess is None:
         found = complete(family, MOST_LISTED, progress)
         if found is None:
@@ -97,6 +89,7 @@ def search(
     low = guess - spread
     if family.are_lengths and (guess >= 0).all():
         low = np.maximum(low, 0.0)
+    n_draws, seed = options.get("n_draws", family.n_draws), options.get("seed", 0)
     return drawn_plans(family, (low, guess + spread), n_draws, seed, progress)
 
 
@@ -137,7 +130,7 @@ def drawn_plans(
         f"truth is like one more draw, its best plan is missing with a chance of about {chance:.2g} (at most "
         f"{at_most:.2g}, at 95%)"
     )
-    return _listed(plans, Listing(len(plans), "draws", explanation, chance, at_most))
+    return _candidates(plans, "draws", explanation, chance, at_most)
 
 
 def missing_mass(n_once: int, n_draws: int, risk: float = 0.05) -> tuple[float, float]:
@@ -189,17 +182,24 @@ def best_plans(
         f"the {wanted} best plans under the guess; every plan left out is at least {margin:.4g} worse there "
         "than the best"
     )
-    return _listed(found[:wanted], Listing(wanted, "best", explanation))
+    return _candidates(found[:wanted], "best", explanation)
 
 
 def _all(found: list[FloatArray]) -> Candidates:
     """Return these plans as candidates that are known to be all plans of their family."""
-    explanation = f"{len(found)} plans, which are all there are"
-    return _listed(found, Listing(len(found), "all", explanation, 0.0, 0.0))
+    return _candidates(found, "all", f"{len(found)} plans, which are all there are", 0.0, 0.0)
 
 
-def _listed(found: list[FloatArray], listing: Listing) -> Candidates:
-    return Candidates(read_only(np.array(found).reshape(len(found), -1)), listing)
+def _candidates(
+    found: list[FloatArray],
+    how: str,
+    explanation: str,
+    chance_missing: float | None = None,
+    at_most: float | None = None,
+) -> Candidates:
+    """Return these plans with how complete they are, as in `Listing`."""
+    plans = read_only(np.array(found).reshape(len(found), -1))
+    return Candidates(plans, Listing(len(found), how, explanation, chance_missing, at_most))
 
 
 def _first(family: Family, costs: FloatArray, most: int, progress: Progress | None) -> list[FloatArray]:
@@ -234,7 +234,7 @@ def _first(family: Family, costs: FloatArray, most: int, progress: Progress | No
 
 
 def chosen(arms: Sequence[int] | IntArray, n_arms: int) -> FloatArray:
-    """The plan of zeros and ones that takes these arms."""
+    """Return the plan of zeros and ones that takes these arms."""
     plan = np.zeros(n_arms)
     plan[arms] = 1.0
     return plan

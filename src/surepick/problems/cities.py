@@ -29,7 +29,7 @@ FREEWAY_MILES_PER_HOUR = 61.1  # the median speed that map services imply on suc
 
 
 def city_hours(distances: Distances = "great-circle") -> Table:
-    """The travel hours from the nine supplier cities (rows) to the nine demander cities (columns).
+    """Return the travel hours from the nine supplier cities (rows) to the nine demander cities (columns).
 
     "great-circle" takes the straight distance with a detour factor: gaps between plans are generic.
     "freeway" takes the shortest way over US freeways: real roads share segments, so many plans tie.
@@ -70,7 +70,7 @@ def transport_instance(
     n_draws: int = 1000,
     progress: Progress | None = None,
 ) -> Truth:
-    """The paper's transport between eighteen cities, with supply and demand drawn from the seed.
+    """Return the paper's transport between eighteen cities, with supply and demand drawn from the seed.
 
     Supplies and demands are U[0, 1] and normalised; the true means are the travel hours between the cities,
     and the plans are the distinct cheapest transports of `n_draws` draws within one hour of them.

@@ -115,7 +115,7 @@ class Family:
         return means if is_smallest(self.goal) else -means
 
     def best(self, means: Numbers) -> FloatArray:
-        """The best plan under these means of the arms, one number per arm."""
+        """Return the best plan under these means of the arms, one number per arm."""
         return np.asarray(self.least(self.costs(vector("means", means, self.arm_names))), dtype=float)
 
     def problem(self, guess: Numbers | None = None, **options: Unpack[DrawOptions]) -> AnyProblem:
@@ -143,15 +143,7 @@ class Family:
         if listed is None and not asked and (self.listed or self.within):
             candidates = complete(self, COMPLETE) if (self.n_plans or 0) <= FEW_AT_MOST else None
         if candidates is None and (listed or asked or (listed is None and self.is_slow)):
-            candidates = search(
-                self,
-                centre,
-                width,
-                n_best=options.get("n_best"),
-                n_draws=options.get("n_draws", self.n_draws),
-                seed=options.get("seed", 0),
-                progress=options.get("progress"),
-            )
+            candidates = search(self, centre, width, options)
         problem: AnyProblem = (
             self._unlisted(measured) if candidates is None else listed_problem(self, candidates, measured)
         )
@@ -203,7 +195,7 @@ class FamilyProblem(OracleProblem):
         return f"{about}{in_short(self.n_plans or 0)} {self.family.noun}s, none of them listed"
 
     def recipe(self) -> Mapping[str, Any] | None:
-        """The builder of the family and its arguments; None where it has no such text."""
+        """Return the builder of the family and its arguments as JSON values; None if it has no recipe."""
         return None if self.family.recipe is None else {"kind": self.family.kind, **self.family.recipe}
 
     def __copy__(self) -> FamilyProblem:

@@ -18,7 +18,7 @@ def shortest(
     target: int,
     n_nodes: int,
 ) -> IntArray:
-    """The arcs of a shortest path over the open arcs, in order, by Bellman and Ford.
+    """Return the arcs of a shortest path over the open arcs, in order, by Bellman and Ford.
 
     An empty array when the target cannot be reached, [-1] when a cycle of negative weight can. Of equally
     short ways the one found first stays. Arcs of an acyclic network in topological order need a single sweep.
@@ -50,7 +50,7 @@ def shortest(
 
 @compiled
 def spanning(tails: IntArray, heads: IntArray, order: IntArray, n_nodes: int) -> IntArray:
-    """The edges of the spanning tree that takes edges in this order unless they close a cycle (Kruskal).
+    """Return the edges of a spanning tree: all in this order that close no cycle (Kruskal).
 
     Fewer than n_nodes - 1 edges when these do not connect all nodes.
     """

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from surepick.core.arrays import FloatArray
 from surepick.errors import FileError, ProblemError
 from surepick.problems.kinds.program import Program
 from surepick.tables import refuse_endless
@@ -35,7 +36,7 @@ _INFINITE = 1e30  # what other programs write for infinity
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, or a clear error that names it."""
+    """Return the text of a UTF-8 file; an error names the file."""
     try:
         refuse_endless(path)
         return path.read_text(encoding="utf-8-sig")
@@ -48,7 +49,7 @@ def read_text(path: Path) -> str:
 
 
 def read_program(path: str | Path) -> Program:
-    """The program in an MPS file, which solvers and modelling languages write.
+    """Return the program in an MPS file, which solvers and modelling languages write.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "two.mps"
@@ -61,6 +62,7 @@ def read_program(path: str | Path) -> Program:
     file = Path(path)
     if file.suffix.lower() != ".mps":
         raise ProblemError(f"a program file ends in .mps, got {str(path)!r}; save the program as MPS")
+    # By section, and in it by column or by the name of a set: what the lines say, as `_entries` reads them.
     found: dict[str, dict[str, dict[Any, Any]]] = {section: {} for section in _LINES}
     section, in_marker, whole = "", False, set[str]()
     for number, line in enumerate(read_text(file).splitlines(), start=1):
@@ -72,7 +74,7 @@ def read_program(path: str | Path) -> Program:
                 section = _next_section(section, words)
                 words = words[1:] if section == "OBJSENSE" else []
             if "'MARKER'" in words:
-                if in_marker == _MARKERS[words[-1]]:
+                if in_marker == _MARKERS[words[-1]]:  # it begins again, or ends without having begun
                     raise ValueError("markers come in pairs, 'INTORG' before 'INTEND'")
                 in_marker, words = not in_marker, []
             if words:
@@ -144,7 +146,10 @@ def _number(word: str) -> float:
 
 
 def _program(found: dict[str, dict[str, dict[Any, Any]]], whole: set[str]) -> Program:
-    """Return the program that the lines describe; the first row of kind N is its objective."""
+    """Return the program that the lines describe; the first row of kind N is its objective.
+
+    `found` is what `read_program` has read, `whole` are the variables between markers of integer variables.
+    """
     for section in ("RHS", "RANGES", "BOUNDS"):
         if len(found[section]) > 1:
             raise ValueError(f"{section} has several sets, {', '.join(map(repr, found[section]))}; keep one")
@@ -167,36 +172,42 @@ def _program(found: dict[str, dict[str, dict[Any, Any]]], whole: set[str]) -> Pr
             "any number; give it a line in BOUNDS, such as PL for no upper bound"
         )
     rows = [row for row in kinds if row not in free]
-    between = list[tuple[float, float]]()
-    for row in rows:
-        x, width = right.get(row, 0.0), widths.get(row)
-        ends = {"L": (-np.inf, x), "G": (x, np.inf), "E": (x, x)}
-        if width is not None:
-            ends = {
-                "L": (x - abs(width), x),
-                "G": (x, x + abs(width)),
-                "E": (x + min(width, 0), x + max(width, 0)),
-            }
-        between.append(ends[kinds[row]])
-    limits = {name: [0.0, np.inf] for name in columns}
+    limits = [_row_limits(kinds[row], right.get(row, 0.0), widths.get(row)) for row in rows]
+    row_lower, row_upper = np.array(limits).reshape(-1, 2).T
+    lower, upper = _variable_limits(list(columns), bounds)
+    matrix = np.array([[own.get(row, 0.0) for own in columns.values()] for row in rows])
+    return Program(
+        matrix=matrix.reshape(-1, len(columns)),
+        row_lower=row_lower,
+        row_upper=row_upper,
+        lower=lower,
+        upper=upper,
+        whole=np.isin(list(columns), list(whole)),
+        objective=np.array([own.get(free[0], 0.0) for own in columns.values()]),
+        variable_names=tuple(columns),
+        goal=found["OBJSENSE"].get("", {}).get("goal", "smallest"),
+    )
+
+
+def _row_limits(kind: str, right: float, width: float | None) -> tuple[float, float]:
+    """Return the least and the most of a row: its right-hand side, or a range of this width."""
+    if kind == "E" and width is not None:
+        return right + min(width, 0.0), right + max(width, 0.0)
+    room = np.inf if width is None else abs(width)
+    return {"L": (right - room, right), "G": (right, right + room), "E": (right, right)}[kind]
+
+
+def _variable_limits(names: list[str], bounds: dict[tuple[str, str], float]) -> tuple[FloatArray, FloatArray]:
+    """Return lower and upper bounds, 0 and none by default; `bounds` are numbers by variable and kind."""
+    limits = {name: [0.0, np.inf] for name in names}
     for (name, kind), number in bounds.items():
         low, high = limits[name]
         lows = {"LO": number, "LI": number, "FX": number, "FR": -np.inf, "MI": -np.inf}
         highs = {"UP": number, "UI": number, "FX": number, "BV": 1.0, "FR": np.inf, "PL": np.inf}
         limits[name] = [lows.get(kind, low), highs.get(kind, high)]
     for name, (low, high) in limits.items():
-        if low > high:  # of a negative upper bound without a lower one, readers make different things
+        if low > high:  # readers disagree about a negative upper bound without a lower one
             raise ValueError(f"the bounds of {name!r} leave nothing between {low:g} and {high:g}")
-    table, ends_of = np.array(list(limits.values())), np.array(between).reshape(-1, 2)
+    table = np.array(list(limits.values()))
     table[np.abs(table) >= _INFINITE] *= np.inf
-    return Program(
-        np.array([[own.get(row, 0.0) for own in columns.values()] for row in rows]).reshape(-1, len(columns)),
-        ends_of[:, 0],
-        ends_of[:, 1],
-        table[:, 0],
-        table[:, 1],
-        np.isin(list(columns), list(whole)),
-        np.array([own.get(free[0], 0.0) for own in columns.values()]),
-        tuple(columns),
-        found["OBJSENSE"].get("", {}).get("goal", "smallest"),
-    )
+    return table[:, 0], table[:, 1]

@@ -41,7 +41,7 @@ class Network:
         return len(self.tails)
 
     def node(self, name: object, field: str) -> int:
-        """The index of the node with this name, which the argument `field` gives."""
+        """Return the index of the node with this name, which the argument `field` gives."""
         return index_of("node", str(name), self.nodes, field=field)
 
     def across(self, edge: int, node: int) -> int:
@@ -49,7 +49,7 @@ class Network:
         return int(self.heads[edge] if self.tails[edge] == node else self.tails[edge])
 
     def guess(self, given: str | Numbers | None) -> npt.ArrayLike | None:
-        """The guess of each edge: a column by name ("guess" unless given), in order, or by edge name."""
+        """Return the guess of each edge: a column ("guess" unless named), in order, or by edge name."""
         if given is None:
             return self.columns.get("guess")
         if not isinstance(given, str):
@@ -61,7 +61,7 @@ class Network:
         return self.columns[given]
 
     def recipe(self) -> dict[str, Any]:
-        """The nodes and edges as JSON values that `as_network` reads; their numbers are left out."""
+        """Return the nodes and edges as JSON values that `as_network` reads; their numbers are left out."""
         return {
             "nodes": list(self.nodes),
             "edges": [[a, b] for a, b in zip(self.tails.tolist(), self.heads.tolist(), strict=True)],
@@ -82,7 +82,7 @@ def reached(tails: IntArray, heads: IntArray, usable: BoolArray, start: int) -> 
 
 
 def as_network(graph: Graph, *, directed: bool | None = None) -> Network:
-    """The network in a list of pairs, a file, a data frame, or a graph of networkx.
+    """Return the network in a list of pairs, a file, a data frame, or a graph of networkx.
 
     A list holds (from, to) or (from, to, guess); a CSV file and a data frame have the columns `from` and
     `to`, perhaps `name`, and numbers; a file may also be a list of edges (.edgelist) or GraphML (.graphml).
@@ -177,7 +177,7 @@ def _in_graph(graph: Any) -> list[_Edge]:
 
 
 def _from_file(path: Path, directed: bool | None) -> Network:
-    """A CSV file; or GraphML, or a list of edges `A B`, `A B 3.5` or `A B {'minutes': 3.5}`, by networkx."""
+    """Return the network of a CSV file; networkx reads GraphML, and edges `A B` or `A B {'minutes': 3.5}`."""
     kind = path.suffix.lower()
     if kind not in (".graphml", ".edgelist"):
         lines = csv_lines(path)

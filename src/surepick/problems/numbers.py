@@ -24,7 +24,7 @@ from surepick.tables import numeral
 
 
 def seeded(seed: int) -> np.random.Generator:
-    """The generator of this seed, or a clear error for what is not a seed."""
+    """Return the random generator of this seed; refuse what is no seed."""
     try:
         return np.random.default_rng(operator.index(seed))
     except (TypeError, ValueError, OverflowError):
@@ -32,7 +32,7 @@ def seeded(seed: int) -> np.random.Generator:
 
 
 def as_count(what: str, given: object, *, most: int | None = None, instead: str = "") -> int:
-    """A whole number from 1 to `most`; `instead` says what else to do."""
+    """Return a whole number from 1 to `most`; `instead` says what else to do."""
     try:
         count = operator.index(given)  # type: ignore[arg-type]
     except TypeError:
@@ -47,7 +47,7 @@ def as_count(what: str, given: object, *, most: int | None = None, instead: str 
 def as_numbers(
     what: str, given: npt.ArrayLike | Sequence[object], *, ndim: int = 1, gaps: bool = False
 ) -> FloatArray:
-    """These finite numbers as an array of `ndim` dimensions, none of length 0; with `gaps`, nan marks one."""
+    """Return finite numbers as an array of `ndim` dimensions, not empty; nan marks a gap if `gaps`."""
     shape = "a list of numbers" if ndim == 1 else "a table of numbers"
     array = as_floats(given)
     if array is None:

@@ -58,8 +58,5 @@ class Truth:
     @property
     def known(self) -> AnyProblem:
         """The problem with the noise scale that simulations draw with, where it leaves its own unknown."""
-        return (
-            self.problem
-            if self.problem.noise_scale is not None
-            else self.problem.with_noise(self.noise_scale)
-        )
+        is_stated = self.problem.noise_scale is not None
+        return self.problem if is_stated else self.problem.with_noise(self.noise_scale)

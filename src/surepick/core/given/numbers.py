@@ -44,7 +44,7 @@ def is_smallest(goal: str) -> bool:
 
 
 def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    """The names given, checked to be one for each arm or plan and all different; numbers where none are."""
+    """Return the given names, checked to be all different; or else the kind with numbers, "arm 0"."""
     if given is None:
         return tuple(f"{kind} {i}" for i in range(count))
     field = "arms" if kind == "arm" else f"{kind}_names"
@@ -66,7 +66,7 @@ def names_for(kind: str, given: Sequence[str] | None, count: int) -> tuple[str, 
 
 
 def index_of(kind: str, name: str, names: tuple[str, ...], *, field: str = "") -> int:
-    """The index of this arm or plan by its name; `field` is the argument that names it, if not its kind."""
+    """Return the index of this name; errors blame the argument `field`, or else the kind ("arm", "plan")."""
     try:
         return names.index(name)
     except ValueError:
@@ -76,7 +76,7 @@ def index_of(kind: str, name: str, names: tuple[str, ...], *, field: str = "") -
 
 
 def labels_of(given: object, *, columns: bool = False) -> tuple[str, ...] | None:
-    """The labels of these numbers: the keys of a dictionary, the index of a pandas Series or DataFrame.
+    """Return the labels of these numbers: the keys of a dictionary, or the index of pandas.
 
     With `columns`, those of the columns of a DataFrame. None where there are none but the positions
     0, 1, 2, ... that pandas puts there by itself.
@@ -89,7 +89,7 @@ def labels_of(given: object, *, columns: bool = False) -> tuple[str, ...] | None
 
 
 def aligned(what: str, given: Any, names: Sequence[str], *, kind: str = "arm") -> Any:
-    """These numbers in the order of the names if they carry labels, otherwise as they came.
+    """Return these numbers in the order of the names if they carry labels, otherwise as they came.
 
     Labels that are no names, names without a label and labels that repeat are refused. The positions that
     pandas numbers rows with by itself are labels only where the names are those very numbers.
@@ -111,7 +111,7 @@ def aligned(what: str, given: Any, names: Sequence[str], *, kind: str = "arm") -
 def aligned_table(
     what: str, given: Any, rows: Sequence[str], columns: Sequence[str], *, kinds: tuple[str, str]
 ) -> Any:
-    """A table in the order of the names of its rows and columns, where it is a DataFrame with labels."""
+    """Return a table in the order of these rows and columns, if it is a DataFrame with labels."""
     labels = labels_of(given, columns=True)
     if labels is not None:
         given = given.iloc[:, _places(what, labels, columns, kinds[1], by_position=True)]

@@ -115,7 +115,7 @@ class Polytope(OracleProblem):
         return "all plans that keep the rows and bounds, none of them listed"
 
     def name_of(self, plan: npt.ArrayLike | None) -> str | None:
-        """The given name of a plan, or its largest amounts."""
+        """Return the given name of a plan, or its largest amounts."""
         if plan is None or self.name_plan is not None:
             return super().name_of(plan)
         vector = np.asarray(plan, dtype=float)
@@ -187,7 +187,7 @@ def _count_arms(**given: Any) -> int:
 
 
 def _best_of_rows(rows: Rows, form: StandardForm, minimize: bool, weights: FloatArray) -> FloatArray:
-    """A best vertex: HiGHS says which variables are basic, and the equations give its entries."""
+    """Return a best vertex: HiGHS says which variables are basic, and the equations give its entries."""
     answer = rows.best(weights if minimize else -weights)
     if answer.status != 0 or answer.x is None:
         raise ProblemError(f"the linear program could not be solved: {answer.message}; change its units")

@@ -236,7 +236,7 @@ class StandardForm:
 
 
 def standard_form(rows: Rows) -> StandardForm:
-    """The equations of rows that leave a plan, or a clear error where they leave one alone or no end."""
+    """Return the equations of rows; refuse rows that leave one plan alone, or amounts without an end."""
     (lower, upper), is_active = _finite_bounds(rows)
     kept = _independent_rows(rows.a_eq, rows.b_eq)
     n, n_ub = len(rows.names), len(rows.b_ub)
@@ -371,7 +371,7 @@ def implied_bounds(
 
 
 def _extreme(rows: Rows, arm: int, side: int) -> float:
-    """The least (0) or the largest (1) amount of this arm, refused where there is none."""
+    """Return the least (0) or the largest (1) amount of this arm, refused where there is none."""
     weights = np.zeros(len(rows.names))
     weights[arm] = 1.0 if side == 0 else -1.0
     answer = rows.best(weights)

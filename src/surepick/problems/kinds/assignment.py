@@ -36,7 +36,7 @@ def assign(
     option_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of choosing one option for every slot within a budget, by what the pairs are worth.
+    """Return the problem of choosing one option for every slot within a budget, by what the pairs are worth.
 
     Every assignment that the budget allows is a plan: in a list up to 1,000 of them, behind an oracle beyond,
     which solves a multiple-choice knapsack exactly. Arms are the possible pairs, named like "mail: small".
@@ -80,7 +80,7 @@ def assign(
     names = tuple(f"{slots[i]}: {columns[j]}" for i, j in zip(slot, option, strict=True))
 
     def all_from(taken: list[int], spent: float) -> Iterator[list[int]]:
-        """The assignments within the budget that begin like this, the last slot changing fastest."""
+        """Yield all assignments within the budget that begin like this, the last slot changing fastest."""
         k = len(taken)
         if k == len(pairs):
             yield taken
@@ -112,7 +112,7 @@ def assign(
 def _best(
     worth: FloatArray, cost: FloatArray, pairs: list[IntArray], after: FloatArray, budget: float
 ) -> list[int]:
-    """The pairs of a largest total within the budget: slot by slot, undominated (price, worth) only.
+    """Return the pairs of largest total worth within the budget, by dynamic programming over the slots.
 
     A partial assignment is dropped where another one costs no more and is worth no less, or where the
     cheapest options of the slots after it exceed the budget. Ties go to the cheaper one, then to the first.

@@ -31,7 +31,7 @@ def choice(
     plan_names: Sequence[str] | None = None,
     **measured: Unpack[Measured],
 ) -> Problem:
-    """The problem of choosing one arm, or one of these sets of arms by the sum of their means.
+    """Return the problem of choosing one arm, or one of these sets of arms by the sum of their means.
 
     - `arms`: the arms, by name
     - `sets`: the sets, each a list of names; None: each arm by itself
@@ -79,7 +79,7 @@ def top_k(
     goal: Goal,
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of finding the k arms with the largest means.
+    """Return the problem of finding the k arms with the largest means.
 
     Every choice of k arms is a plan: in a list up to 1,000 of them, behind an oracle beyond. With a guess of
     the means, one per arm, and draws asked for, the plans are the best choices of draws near it. `options`

@@ -48,7 +48,7 @@ def knapsack(
     copies: int | Sequence[int] | Mapping[str, int] | None = None,
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of packing a knapsack whose items have values near a guess.
+    """Return the problem of packing a knapsack whose items have values near a guess.
 
     Every packing that fits is a plan: in a list up to 1,000 of them, behind an oracle beyond. With
     `list_plans`, or where draws are asked for, the plans are the best packings of draws near the guess, each
@@ -101,7 +101,7 @@ def knapsack(
         )
 
     def least_within(costs: FloatArray, lower: FloatArray, upper: FloatArray) -> IntArray | None:
-        """The best packing with copies between these bounds: pack the least, then fill the room left."""
+        """Return the best packing between these bounds: pack the least, then fill the room left."""
         packed = np.maximum(np.ceil(lower), 0).astype(np.int64)
         extra = np.minimum(np.floor(upper), most).astype(np.int64) - packed
         left = room - int(loads @ packed)
@@ -110,7 +110,7 @@ def knapsack(
         return np.asarray(packed + fill(loads, -costs, extra, left))
 
     def packings(item: int = 0, left: int = room) -> Iterator[tuple[int, ...]]:
-        """All packings of the items from this one on, the last item changing fastest."""
+        """Yield all packings of the items from this one on, the last item changing fastest."""
         if item == loads.size:
             yield ()
             return
@@ -169,7 +169,7 @@ def fill(loads: IntArray, values: FloatArray, most: IntArray, room: int) -> IntA
 
 
 def knapsack_instance(n_items: int, seed: int) -> Truth:
-    """One of the paper's random knapsacks, with the true values; the same for the same seed.
+    """Return one of the paper's random knapsacks, with the true values; the same for the same seed.
 
     Weights are uniform on {5..50}, values are weight + U[-5, 5], the capacity is 100 and the plans are the
     distinct best packings of 100 draws within 5 of the weights. Where all draws agree on one packing there is

@@ -28,7 +28,7 @@ def matchings(
     possible: npt.ArrayLike | None = None,
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of giving each row (worker) a column (job) of its own in the least total weight.
+    """Return the problem of giving each row (worker) a column (job) of its own in the least total weight.
 
     With fewer columns than rows some rows stay without. Arms are the possible pairs, row by row, named like
     "Ann: paint". Every assignment is a plan: in a list up to 1,000 of them, behind an oracle beyond. Where a
@@ -67,7 +67,7 @@ def matchings(
     number = np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, -1)  # of each possible pair
 
     def within(weights: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
-        """The pairs of a least assignment with the required pairs and without the forbidden ones."""
+        """Return the pairs of a least assignment with the required pairs and without the forbidden ones."""
         from scipy.optimize import linear_sum_assignment
 
         costs = np.full(mask.shape, np.inf)

@@ -38,7 +38,7 @@ def paths(
     goal: Goal = "smallest",
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of going from `source` to `target` in the least total weight of the edges.
+    """Return the problem of going from `source` to `target` in the least total weight of the edges.
 
     Every simple path is a plan: in a list up to 1,000 of them, behind an oracle beyond. Where a list is asked
     for, the plans are the shortest paths of draws near the guess, or the `n_best` shortest under it. So they
@@ -212,7 +212,7 @@ def _ways(network: Network, source: int, target: int) -> _Ways:
 
 
 def _topological(tails: IntArray, heads: IntArray, n_nodes: int) -> tuple[IntArray, bool]:
-    """The arcs in an order of their tails that follows all arcs, and whether there is one."""
+    """Return the arcs in a topological order of their tails, and whether there is one."""
     level = np.zeros(n_nodes, dtype=np.int64)
     for _ in range(n_nodes):
         deeper = level.copy()

@@ -245,14 +245,13 @@ def _least(program: Program, costs: FloatArray) -> Any:
 
     until = _deadline.get()
     left = SECONDS if until is None else min(SECONDS, until - time.monotonic())
-    if left > 0:
-        answer = milp(
-            costs,
-            integrality=program.whole.astype(int),
-            bounds=Bounds(program.lower, program.upper),
-            constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
-            options={"mip_rel_gap": 0.0, "time_limit": left},
-        )
+    answer = milp(
+        costs,
+        integrality=program.whole.astype(int),
+        bounds=Bounds(program.lower, program.upper),
+        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+        options={"mip_rel_gap": 0.0, "time_limit": max(left, 0.0)},
+    )
     if left <= 0 or answer.status == _OUT_OF_TIME:
         raise ProblemError("the programs were not solved in time; make them smaller, or list fewer plans")
     return answer
@@ -363,7 +362,7 @@ def portfolio(
     asset_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of investing a budget for the largest return, the returns being near a guess.
+    """Return the problem of investing a budget for the largest return, the returns being near a guess.
 
     Every portfolio within the limits can be chosen (a `Polytope`). With `list_plans`, or where draws are
     asked for, the plans are the best portfolios of draws near the guess.

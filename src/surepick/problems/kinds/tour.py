@@ -31,7 +31,7 @@ def tours(
     goal: Goal = "smallest",
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of visiting all places once and returning, in the least total of the ways between them.
+    """Return the problem of the round trip through all places with the least total of its ways.
 
     Every round trip is a plan: in a list up to 7 places, behind an oracle beyond, up to 14.
 
@@ -96,7 +96,7 @@ def tours(
 
 
 def _held_karp(weights: FloatArray) -> list[int]:
-    """The places of a least round trip in order, from the first; `weights` is symmetric, of any sign.
+    """Return the places of a least round trip in order, from the first; weights are symmetric, of any sign.
 
     least[S, j] is the least way from place 0 through the set S of others that ends in j; sets are bits.
     """

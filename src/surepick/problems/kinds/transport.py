@@ -34,7 +34,7 @@ def transport(
     demander_names: Sequence[str] | None = None,
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of sending supply to demand at the least total cost, the unit costs being near a guess.
+    """Return the problem of sending supply to demand at the least total cost, with unit costs near a guess.
 
     Every transport is a plan (a `Polytope`). With `list_plans`, or where draws are asked for, the plans are
     the cheapest transports of draws near the guess; equal ones are kept once. Arms are pairs in row-major

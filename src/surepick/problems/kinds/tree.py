@@ -27,7 +27,7 @@ def trees(
     goal: Goal = "smallest",
     **options: Unpack[DrawOptions],
 ) -> AnyProblem:
-    """The problem of connecting all nodes by edges of the least total weight.
+    """Return the problem of connecting all nodes by edges of the least total weight.
 
     `graph` and `guess` are as in `paths`; edges are used both ways. Every spanning tree is a plan: in a list
     up to 1,000 of them, behind an oracle beyond. Where a list is asked for, the plans are the least trees of
@@ -53,7 +53,7 @@ def trees(
         )
 
     def within(costs: FloatArray, required: list[int], forbidden: list[int]) -> list[int] | None:
-        """The edges of a least tree with the required edges and without the forbidden ones."""
+        """Return the edges of a least tree with the required edges and without the forbidden ones."""
         from surepick.problems.kernels import spanning
 
         first = costs.copy()
