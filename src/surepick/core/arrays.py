@@ -33,6 +33,12 @@ def as_floats(given: Any) -> FloatArray | None:
         return None
 
 
+def as_float(given: Any) -> float | None:
+    """Return this number as a float; None if it is no single number, or no float can hold it."""
+    number = as_floats(given)
+    return None if number is None or number.ndim else float(number)
+
+
 def first_true(mask: BoolArray) -> int | None:
     """Return the index of the first true entry; None if there is none."""
     return int(np.argmax(mask)) if mask.any() else None

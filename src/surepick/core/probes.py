@@ -47,7 +47,7 @@ class Probe:
 
 
 class Entries(NamedTuple):
-    """A sparse matrix with a row per reading and a column per arm, in SciPy's CSR form; SciPy is slow to load."""
+    """A sparse matrix, a row per reading and a column per arm, in the form of SciPy's csr_array."""
 
     data: FloatArray
     indices: IntArray  # the arm of each entry of `data`

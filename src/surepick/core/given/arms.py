@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from surepick.core.arrays import FloatArray, brief
+from surepick.core.arrays import FloatArray, as_float, brief
 from surepick.core.wording import shortened
 from surepick.errors import ProblemError
 
@@ -89,10 +89,10 @@ def _setting(arm: NewArm, what: str, others: FloatArray) -> float:
             f"say the {what} of the new arm {arm.name!r}: those of the others differ, {brief(others)}",
             field="arms",
         )
-    try:
-        return float(others[0] if value is None else value)
-    except (TypeError, ValueError, OverflowError):
+    number = as_float(others[0] if value is None else value)
+    if number is None:
         raise ProblemError(
             f"the {what} of the new arm {arm.name!r} must be a number, got {shortened(repr(value), 60)}",
             field="arms",
-        ) from None
+        )
+    return number

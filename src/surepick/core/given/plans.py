@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, row_keys
+from surepick.core.arrays import FloatArray, as_float, as_floats, row_keys
 from surepick.core.given.numbers import LARGEST, labels_of
 from surepick.errors import MissingExtraError, ProblemError, suggestion
 
@@ -46,12 +46,10 @@ def dense_matrix(plans: Any) -> FloatArray:
         raise ProblemError(
             f"plans must be real numbers, got {plans.dtype}; pass plans.real if that is meant", field="plans"
         )
-    try:
-        return np.array(plans, dtype=float, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ProblemError(
-            _where_text_is(plans) or f"plans must be a table of numbers: {error}", field="plans"
-        ) from None
+    matrix = as_floats(plans)
+    if matrix is None:
+        raise ProblemError(_why_no_table(plans), field="plans")
+    return np.asarray(matrix, order="C")
 
 
 def sparse_matrix(plans: Any) -> Any:
@@ -64,21 +62,18 @@ def sparse_matrix(plans: Any) -> Any:
     return matrix
 
 
-def _where_text_is(plans: object) -> str | None:
-    """Say which cell of a nested list is not a number, if one is not."""
+def _why_no_table(plans: object) -> str:
+    """Return why plans are no table of numbers: which row is no list, or which cell no number."""
     if not isinstance(plans, Sequence | np.ndarray):
-        return None
-    lengths = set()
+        return f"plans must be a table of numbers, got {plans!r:.80}"
     for k, row in enumerate(plans):
         if isinstance(row, str) or not isinstance(row, Sequence | np.ndarray):
             return f"row {k} of plans must be a list of numbers, got {row!r}"
-        lengths.add(len(row))
         for s, cell in enumerate(row):
-            try:
-                float(cell)
-            except (TypeError, ValueError, OverflowError):
+            if as_float(cell) is None:
                 return f"row {k}, column {s} of plans: expected a number, got {cell!r}"
-    return f"all rows of plans must have one number per arm, got rows of lengths {sorted(lengths)}"
+    lengths = sorted({len(row) for row in plans})
+    return f"all rows of plans must have one number per arm, got rows of lengths {lengths}"
 
 
 def refuse_non_finite(matrix: Any, arms: Sequence[str], names: Sequence[str]) -> None:
@@ -132,13 +127,13 @@ def frame_table(frame: Any) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...
             # empty: None, pandas' own marks, and nan, which is not equal to itself
             if cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell):
                 continue
-            try:
-                numbers[k, s] = float(cell)
-            except (TypeError, ValueError, OverflowError):
+            number = as_float(cell)
+            if number is None:
                 row_name = names[k] if names is not None else str(k)
                 raise ProblemError(
                     f"row {row_name!r}, column {columns[s]!r}: expected a number, got {cell!r}", field="plans"
-                ) from None
+                )
+            numbers[k, s] = number
     return numbers, columns, names
 
 

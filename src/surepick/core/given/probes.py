@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import FloatArray, as_floats
+from surepick.core.arrays import FloatArray, as_float, as_floats
 from surepick.core.given.numbers import LARGEST, Numbers, PerArm, per_arm, scale_and_bounds
 from surepick.core.probes import VALUE, Entries, Probe, Probes
 from surepick.errors import ProblemError, suggestion
@@ -222,14 +222,14 @@ def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) ->
                 f"{suggestion(str(name), tuple(arms))}",
                 field="measure",
             )
-        number = as_floats(value)
-        if number is None or number.ndim or not abs(number) <= LARGEST:
+        number = as_float(value)
+        if number is None or not abs(number) <= LARGEST:
             raise ProblemError(
                 f"probe {probe!r}, arm {name!r}: expected a number of at most {LARGEST:g}, got {value!r}",
                 field="measure",
             )
         if number:
-            row[arms[name]] = float(number)
+            row[arms[name]] = number
     return row
 
 

@@ -423,7 +423,11 @@ def independent_columns(matrix: FloatArray, order: IntArray) -> IntArray:
 
 
 def _moving(matrix: FloatArray, has_room: BoolArray) -> BoolArray:
-    """Return which variables are not the same in all solutions of the equations."""
+    """Return which variables are not the same in all solutions of the equations, (n_variables,).
+
+    Variables without room are fixed. All others that are not basic can move. A basic one moves if the
+    equations, solved for the basis, have a variable that moves in its row.
+    """
     left, free = matrix * has_room, np.flatnonzero(has_room)
     basis = independent_columns(left, free)
     moves = has_room.copy()
