@@ -70,17 +70,22 @@ class Measurable:
         return -1.0 if self.minimize else 1.0
 
     @property
+    def n_arms(self) -> int:
+        """The number of quantities whose means make up the values of plans."""
+        return len(self.arm_names)
+
+    @property
     def is_known(self) -> BoolArray:
         """Return, by arm, whether its mean is known exactly: such arms are never measured."""
         if self.mean_bounds is None:
-            return np.zeros(len(self.arm_names), dtype=bool)
+            return np.zeros(self.n_arms, dtype=bool)
         return np.asarray(self.mean_bounds[:, 0] == self.mean_bounds[:, 1])
 
     @property
     def known_means(self) -> FloatArray:
         """Return the means that are known exactly, (n_arms,); 0 for all other arms."""
         if self.mean_bounds is None:
-            return np.zeros(len(self.arm_names))
+            return np.zeros(self.n_arms)
         return np.where(self.is_known, self.mean_bounds[:, 0], 0.0)
 
     @property
@@ -118,7 +123,7 @@ class Measurable:
     @property
     def n_readings(self) -> int:
         """Numbers that can be read: one for each arm, or those of every probe together."""
-        return len(self.arm_names) if self.probes is None else self.probes.n_readings
+        return self.n_arms if self.probes is None else self.probes.n_readings
 
     def readings_of(self, probe: int) -> Sequence[int]:
         """Return which readings are those of this probe; an arm measured by itself has its own one."""
@@ -299,7 +304,7 @@ class Measurable:
         rows = {
             "plans": self.completeness,
             "goal": self.goal,
-            "arms": f"{len(self.arm_names):,}, of which {int(self.relevant.sum()):,} matter",
+            "arms": f"{self.n_arms:,}, of which {int(self.relevant.sum()):,} matter",
             "measured by": "single arms" if self.arms_alone else "plans" if self.plays else "probes",
             "noise": self._noise_words,
         }

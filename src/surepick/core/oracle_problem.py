@@ -61,7 +61,6 @@ class OracleProblem(Measurable):
     """
 
     best: Best
-    n_arms: int
     n_plans: int | None
     name_plan: Callable[[FloatArray], str] | None
     best_within: BestWithin | None = None
@@ -109,7 +108,6 @@ class OracleProblem(Measurable):
         self._set(
             **arm_fields(names_for("arm", arms, int(n_arms)), goal, Limits(noise, low, high), cost),
             best=best,
-            n_arms=int(n_arms),
             n_plans=n_plans,
             name_plan=name_plan,
             best_within=best_within,
@@ -215,9 +213,8 @@ def _are_plays(measure: object, cost: PerArm | None) -> bool:
         return False
     if not (isinstance(measure, str) and measure == PLAN_ARMS):
         raise ProblemError(
-            f"where plans are not listed, measure is {ARMS!r} (each arm by itself) or {PLAN_ARMS!r} (a plan "
-            f"is played, and every arm in it is read), got {shortened(repr(measure), 60)}; other probes need "
-            "the plans in a Problem",
+            f"where plans are not listed, measure is {ARMS!r} or {PLAN_ARMS!r}, got "
+            f"{shortened(repr(measure), 60)}; other probes need the plans in a Problem",
             field="measure",
         )
     if not (cost is None or isinstance(cost, int | float | np.number)):

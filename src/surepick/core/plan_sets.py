@@ -108,13 +108,10 @@ class ShownPlans:
             excess = float((best - plan) @ weights)
             sizes = float(np.abs(weights) @ np.maximum(np.abs(plan), np.abs(best)))
             if excess > ALARM * sizes:
-                least = "smallest" if self._problem.minimize else "largest"
                 raise ProblemError(
                     f"the oracle is not exact: its plan {self._brief(plan)} is worse by {excess:g} than "
-                    f"{self._brief(best)}, which it returned before; either the first is not the best "
-                    "under the weights that it was given, or the second is not a plan. It must return the "
-                    f"plan with the {least} total (goal={self._problem.goal!r}), for weights of any "
-                    "sign and size, and always out of the same plans",
+                    f"{self._brief(best)}, which it returned before; it must return the plan with the "
+                    f"{self._problem.goal} total for any weights, always out of the same plans",
                     field="best",
                 )
         if plan.tobytes() not in self._plans:
@@ -346,8 +343,8 @@ def play_finder(plans: PlanSet, box: Branch) -> FindPlay:
     ends = set(box.lower.tolist()) | set(box.upper.tolist())
     if not (ends <= {0.0, 1.0} or ends <= {0.0, -1.0}):
         raise ProblemError(
-            'measure="plan arms" is for plans of zeros and ones, and some plan uses an arm more than once: '
-            "what a play would read of it is not defined; list the plans in a Problem with probes of its own",
+            'measure="plan arms" is for plans of zeros and ones, and some plan uses an arm more than once; '
+            "list the plans in a Problem with probes of its own",
             field="measure",
         )
     sign = -1.0 if -1.0 in ends else 1.0

@@ -143,9 +143,8 @@ def start(policy: Policy, problem: AnyProblem, prior: PriorData | None = None) -
         )
     if not problem.is_listed and not policy.takes_oracle:
         raise ParameterError(
-            f"{policy.name} needs a list of plans and the problem has none; use a policy that needs no list "
-            "such as BetGapE, or list the plans in a Problem; "
-            "builders and files list candidates with list_plans=True",
+            f"{policy.name} needs a list of plans and the problem has none; use BetGapE, or list the plans "
+            "(list_plans=True in builders and files)",
             field="policy",
         )
     run = policy.start(problem) if problem.can_decide else Onlooker()

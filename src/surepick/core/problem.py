@@ -167,11 +167,6 @@ class Problem(Measurable):
         return f"{self.about.plans(self.n_plans)}, as listed" if listing is None else listing.explanation
 
     @property
-    def n_arms(self) -> int:
-        """The number of quantities that can be measured."""
-        return len(self.arm_names)
-
-    @property
     def oriented(self) -> Plans:
         """The plans with the sign that makes larger better, whatever the goal."""
         return -self.plans if self.minimize else self.plans

@@ -248,8 +248,8 @@ def _covariance(given: Any, name: str, n: int) -> FloatArray:
     if not least > _DEFINITE * largest:
         what = "is negative in some direction" if least < -_DEFINITE * largest else "is singular"
         raise ProblemError(
-            f"the covariance of probe {name!r} {what} (least eigenvalue {least:.3g}): some mix of its "
-            "readings would have no noise at all; correct it, or leave out the reading that repeats others",
+            f"the covariance of probe {name!r} {what} (least eigenvalue {least:.3g}), so a mix of its "
+            "readings has no noise; correct it, or leave out a reading that repeats others",
             field="covariance",
         )
     return np.asarray((matrix + matrix.T) / 2)

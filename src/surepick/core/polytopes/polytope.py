@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from surepick.core.arrays import BoolArray, FloatArray
 from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, is_smallest, names_for
+from surepick.core.given.probes import Limits
+from surepick.core.measurable import arm_fields
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.polytopes.standard_form import Rows, StandardForm, as_rows, refuse_empty, standard_form
 from surepick.core.wording import in_short, plural
@@ -70,28 +72,23 @@ class Polytope(OracleProblem):
         n_arms = _count_arms(A_ub=A_ub, A_eq=A_eq, arms=arms, lower=lower, upper=upper)
         if n_arms > MOST_ARMS:
             raise ProblemError(
-                f"a Polytope has at most {MOST_ARMS:,} arms, got {n_arms:,}: the edges at a plan are a table "
-                "of a row and a column each. Leave out arms that no good plan would use, or merge those alike"
+                f"a Polytope has at most {MOST_ARMS:,} arms, got {n_arms:,}; leave out those that no good "
+                "plan would use, or merge those alike"
             )
         names = names_for("arm", arms, n_arms)
         rows = as_rows(A_ub, b_ub, A_eq, b_eq, lower, upper, names)
         if check:
             refuse_empty(rows)
         form = standard_form(rows)
-        super().__init__(
-            partial(_best_of_rows, rows, form, is_smallest(goal)),
-            n_arms,
-            goal=goal,
-            arms=names,
-            low=low,
-            high=high,
-            noise=noise,
-            cost=cost,
-            known=known,
+        self._set(
+            **arm_fields(names, goal, Limits(noise, low, high), cost),
+            best=partial(_best_of_rows, rows, form, is_smallest(goal)),
             n_plans=form.most_vertices,
             name_plan=name_plan,
+            rows=rows,
+            form=form,
         )
-        self._set(rows=rows, form=form)
+        self._apply_known(known)
 
     @property
     def relevant(self) -> BoolArray:
