@@ -234,8 +234,7 @@ def _asked(field: str, oracle: Callable[..., Any], *arguments: npt.ArrayLike) ->
         raise
     except Exception as error:
         raise ProblemError(
-            f"the oracle raised {type(error).__name__}: {error}; it must return a plan for any finite "
-            "weights",
+            f"the oracle raised {type(error).__name__}: {error}; it must return a plan for any weights",
             field=field,
         ) from error
 

@@ -181,8 +181,7 @@ def check_final_batch(policy: Policy, run: Run) -> None:
     """Refuse a final batch where runs of this policy have none."""
     if not run.has_final_batch:
         raise ParameterError(
-            f"{policy.name} has no final batch here; use BetGapE or Challenge on a list of plans, or BetGapE "
-            "on a Polytope",
+            f"{policy.name} has no final batch here; use BetGapE on a list of plans or a Polytope",
             field="final_batch",
         )
 

@@ -48,8 +48,7 @@ class PriorData:
         refuse_probes(problem, "prior data", field="prior")
         if problem.noise_scale is None:
             raise ParameterError(
-                "the worth of a guess depends on the noise, and this problem states none; give noise, or no "
-                "guess",
+                "the worth of a guess depends on the noise, which is not stated; give noise, or no guess",
                 field="prior",
             )
         width = _per_arm("spread", spread, problem)

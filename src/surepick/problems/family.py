@@ -158,8 +158,7 @@ class Family:
         measure = measured.pop("measure", ARMS)
         if not (isinstance(measure, str) and measure == ARMS):
             raise ProblemError(
-                "plans that are amounts are measured arm by arm; for probes ask for a list of candidates "
-                "with n_draws",
+                "plans that are amounts are measured arm by arm; for probes list candidates with n_draws",
                 field="measure",
             )
         return Polytope(**self.rows, arms=self.arm_names, goal=self.goal, **measured)

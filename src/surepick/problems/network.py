@@ -208,16 +208,14 @@ def _in_rows(what: str, header: Sequence[str], rows: Sequence[tuple[str, Sequenc
     """Return the edges in the rows of a table, each with where it stands; cells are text, or numbers."""
     if "from" not in header or "to" not in header or len(set(header)) < len(header):
         raise ProblemError(
-            f"{what} needs a header with the columns 'from' and 'to', and names that differ, got "
-            f"{list(header)}",
+            f"{what} needs a header with different names, 'from' and 'to' among them, got {list(header)}",
             field="graph",
         )
     edges = list[_Edge]()
     for where, row in rows:
         if len(row) != len(header):
             raise ProblemError(
-                f"{where} has {len(row)} cells, the header has {len(header)}; every edge needs a cell for "
-                "each",
+                f"{where} has {len(row)} cells, the header has {len(header)}; give a cell for each column",
                 field="graph",
             )
         # data frames have None or nan where a cell is empty

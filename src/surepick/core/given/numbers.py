@@ -140,8 +140,7 @@ def _places(
     for label in labels:
         if label not in known:
             raise ProblemError(
-                f"{what} has the label {label!r}, and no {kind} is called so; "
-                f"{suggestion(label, names)}{way_out}",
+                f"{what} has the label {label!r}, which is no {kind}; {suggestion(label, names)}{way_out}",
                 field=what,
             )
     if len(at) < len(labels):

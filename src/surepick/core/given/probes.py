@@ -218,8 +218,7 @@ def _mix(probe: str, given: str | Mapping[str, Any], arms: Mapping[str, int]) ->
     for name, value in {given: 1.0}.items() if isinstance(given, str) else given.items():
         if name not in arms:
             raise ProblemError(
-                f"probe {probe!r} reads {name!r}, and no arm is called so; "
-                f"{suggestion(str(name), tuple(arms))}",
+                f"probe {probe!r} reads {name!r}, which is no arm; {suggestion(str(name), tuple(arms))}",
                 field="measure",
             )
         number = as_float(value)

@@ -178,8 +178,7 @@ def as_program(
     s = first_true(low > high)
     if s is not None:
         raise ProblemError(
-            f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for variable {s}; a capacity is "
-            "0 or more",
+            f"lower must not exceed upper, got {low[s]:g} and {high[s]:g} for variable {names[s]!r}",
             field="lower",
         )
     return Program(

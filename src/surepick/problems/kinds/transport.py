@@ -64,8 +64,7 @@ def transport(
         guess = as_numbers("guess", aligned_table("guess", guess, *labels, kinds=kinds), ndim=2)
         if guess.shape != shape:
             raise ProblemError(
-                f"guess must have one row per supplier and one column per demander, shape {shape}, got shape "
-                f"{guess.shape}",
+                f"guess must have a row per supplier and a column per demander, {shape}, got {guess.shape}",
                 field="guess",
             )
     if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
