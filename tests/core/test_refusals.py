@@ -1,6 +1,7 @@
 """What makes no problem is refused, and the error names the argument to blame."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -51,7 +52,11 @@ CASES = [
     ),
     (problem, "guess", ([1.0], {"guess": {"arm 0": 1.0}})),
     (problem, "spread", (4.0, {"guess": [1, 2], "spread": -1.0}, {"guess": [1, 2], "spread": [1, 2, 3]})),
-    (problem, "known", ([3.0], {**LIMITED, "known": {"arm 0": 2}}, {"known": {"arm": 3}})),
+    (
+        problem,
+        "known",
+        ([3.0], pd.Series({"arm 0": 3.0}), {**LIMITED, "known": {"arm 0": 2}}, {"known": {"arm": 3}}),
+    ),
     (problem, "known", ({"known": {"arm 0": mean}} for mean in ("much", (2, 1), NAN, (1, 2, 3)))),
     (problem, "plausible", ("much", (2, 1), [(0, 1)] * 3, [(0, "x"), (0, 1)])),
     (problem, "noise_kind", ("loud",)),
@@ -74,8 +79,8 @@ CASES = [
     (pair, "covariance", ([[1.0, 1.0], [1.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.2, 1.0]])),
     (pair, "covariance", ([[1.0]], [[1.0, NAN], [NAN, 1.0]], "much")),
     (pair, "noise", ({"covariance": [[2.0, 1.0], [1.0, 3.0]], "noise": 1.0},)),
-    (oracle, "n_arms", (0, True)),
-    (oracle, "n_plans", (1,)),
+    (oracle, "n_arms", (0, True, 10**400)),
+    (oracle, "n_plans", (1, "6")),
     (oracle, "noise", (-1.0,)),
     (oracle, "best", (np.eye(2),)),
     (polytope, None, ({}, {"A_ub": sparse.csr_array(np.ones((1, 300_000))), "b_ub": [1]})),
@@ -89,7 +94,7 @@ CASES = [
     (polytope, "upper", ({**ROW, "upper": upper} for upper in ([1, NAN], [1, 2, 3]))),
     (polytope, "lower", ({**ROW, "lower": -np.inf}, {**ROW, "lower": [2, 0], "upper": [1, 4]})),
     (polytope, "b_ub", ({"A_ub": [[1, 1]]},)),
-    (polytope, "A_ub", ({**ROW, "b_ub": [1, 2]}, {**ROW, "A_ub": [1, 2]})),
+    (polytope, "A_ub", ({**ROW, "b_ub": [1, 2]}, {**ROW, "A_ub": [1, 2]}, {**ROW, "A_ub": [[1, 2], [3]]})),
     (polytope, "A_ub", ({**ROW, "A_ub": [[1, NAN]]}, {**ROW, "A_ub": [["a", 2]]})),
 ]
 

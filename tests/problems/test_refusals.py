@@ -34,10 +34,12 @@ CASES = {
         ("guess", ([1, 1], [2], [1, 1])),
         (None, ([1], [1], [[1]])),
         ("guess", ([3, 2], [4, 1]), {"list_plans": True}),
+        ("spread", ([3, 2], [4, 1], PAIR), {"spread": [[1, 2], [3]]}),
     ],
     "portfolio": [
         ("budget", ([1, 2],), {"upper": 0.2}),
         ("budget", ([1, 2],), {"budget": 0}),
+        ("budget", ([1, 2],), {"budget": "much"}),
         ("lower", ([1, 2],), {"lower": [-0.1, 0]}),
         ("groups", ([1, 2],), {"groups": {"g": (["gold"], 1)}}),
         (None, ([1, 2],), {"groups": {"g": (["asset 0", "asset 1"], 0.5)}}),
@@ -58,6 +60,8 @@ CASES = {
         ("guess", (), {"goal": "smallest"}),
         ("guess", ([[1, np.inf], [1, 2]],), {"goal": "smallest"}),
         ("row_names", ([[1, 2], [3, 4]],), {"goal": "smallest", "row_names": ["a"]}),
+        ("spread", (PAIR,), {"goal": "smallest", "spread": [[1, 2], [3]]}),
+        ("row_names", (PAIR,), {"goal": "smallest", "spread": [[1, 2]]}),
         (None, ([[1.0]],), {"goal": "smallest"}),
         (None, ([[1, 9], [9, 1]],), {"goal": "smallest", "spread": 0.1, "list_plans": True}),
     ],
@@ -88,6 +92,7 @@ CASES = {
     "assign": [
         ("budget", (PRICES, 1), {"goal": "largest"}),
         ("budget", (PRICES, np.nan), {"goal": "largest"}),
+        ("budget", (PRICES, "much"), {"goal": "largest"}),
         ("prices", ([[np.nan], [1]], 4), {"goal": "largest"}),
         ("prices", ([[-1, 1]], 4), {"goal": "largest"}),
         ("prices", ([1, 2], 4), {"goal": "largest"}),
@@ -98,6 +103,7 @@ CASES = {
         ("places", ([str(i) for i in range(15)],)),
         ("guess", (list("ABCD"), np.arange(16.0).reshape(4, 4))),
         ("guess", (list("ABCD"), np.ones((3, 4)))),
+        ("guess", (list("ABCD"), [[1, 2], [3]])),
     ],
     "city_hours": [("distances", ("freway",))],
 }

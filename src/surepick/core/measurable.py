@@ -212,7 +212,7 @@ class Measurable:
     # Each of these checks a setting and sets its fields, in a constructor or on a copy.
 
     def _apply_known(self, known: Known | None) -> None:
-        if not known:
+        if known is None or (isinstance(known, Mapping) and not known):
             return
         means = mean_bounds(known, self.arm_names)
         if self.mean_bounds is not None:

@@ -23,6 +23,7 @@ Best = Callable[[FloatArray], npt.ArrayLike]
 # The same among the plans within lower and upper bounds, one of each per arm; None where there is none.
 BestWithin = Callable[[FloatArray, FloatArray, FloatArray], npt.ArrayLike | None]
 
+MOST_ARMS = 10**7
 N_TRIALS = 3
 TRIAL_SEED = 271828
 TRIAL_TOLERANCE = 1e-6  # of a plan's largest entry: two versions of one solver may differ by rounding
@@ -97,9 +98,12 @@ class OracleProblem(Measurable):
                 f"None, got {best_within!r}",
                 field="best_within",
             )
-        if isinstance(n_arms, bool) or not isinstance(n_arms, int | np.integer) or n_arms < 1:
-            raise ProblemError(f"n_arms must be a whole number of at least 1, got {n_arms!r}", field="n_arms")
-        if n_plans is not None and n_plans < 2:
+        is_whole = isinstance(n_arms, int | np.integer) and not isinstance(n_arms, bool)
+        if not is_whole or not 1 <= n_arms <= MOST_ARMS:
+            raise ProblemError(
+                f"n_arms must be a whole number from 1 to {MOST_ARMS:,}, got {n_arms!r:.60}", field="n_arms"
+            )
+        if n_plans is not None and not (isinstance(n_plans, int | np.integer) and n_plans >= 2):
             raise ProblemError(
                 f"n_plans is an upper bound on the number of plans, 2 or more, got {n_plans!r}",
                 field="n_plans",

@@ -62,6 +62,12 @@ def as_numbers(
     return array
 
 
+def is_table(given: Any) -> bool:
+    """Return whether these are numbers in rows and columns."""
+    numbers = as_floats(given)
+    return numbers is not None and numbers.ndim == 2
+
+
 def as_table(
     what: str,
     given: Any,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.arrays import BoolArray, FloatArray, as_floats
 from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, is_smallest, names_for
 from surepick.core.given.probes import Limits
 from surepick.core.measurable import arm_fields
@@ -171,12 +171,10 @@ def _count_arms(**given: Any) -> int:
     """Return how many arms there are, by the first part that has one entry for each."""
     for name in ("A_ub", "A_eq"):
         if given[name] is not None:
-            shape = given[name].shape if hasattr(given[name], "shape") else np.shape(given[name])
-            if len(shape) != 2:
-                raise ProblemError(
-                    f"{name} must be a table with a column per arm, got shape {shape}", field=name
-                )
-            return int(shape[1])
+            table = given[name] if hasattr(given[name], "shape") else as_floats(given[name])
+            if table is None or len(table.shape) != 2 or not table.shape[1]:
+                raise ProblemError(f"{name} must be a table of numbers, a column per arm", field=name)
+            return int(table.shape[1])
     for name in ("arms", "lower", "upper"):
         if given[name] is not None and np.ndim(given[name]) == 1:
             return len(given[name])

@@ -12,7 +12,7 @@ from typing import TypeAlias, Unpack
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import FloatArray, IntArray, as_float
 from surepick.core.given.numbers import Goal, Numbers
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted
@@ -62,7 +62,8 @@ def assign(
     possible = np.isfinite(table)
     slot, option = np.nonzero(possible)
     cost = table[possible]
-    if not np.isfinite(budget):
+    most = as_float(budget)
+    if most is None or not np.isfinite(most):
         raise ProblemError(f"budget must be a number, got {budget!r}", field="budget")
     if (cost < 0).any() or not possible.any(axis=1).all():
         raise ProblemError(
@@ -70,7 +71,7 @@ def assign(
             field="prices",
         )
     least = np.array([cost[slot == k].min() for k in range(len(slots))])
-    limit = float(budget) * (1 + ROUNDING)
+    limit = most * (1 + ROUNDING)
     if least.sum() > limit:
         raise ProblemError(
             f"the budget of {budget:g} allows no plan: the cheapest one costs {least.sum():g}", field="budget"
@@ -100,7 +101,7 @@ def assign(
         listed=lambda: (chosen(plan, len(names)) for plan in all_from([], 0.0)),
         recipe={
             "prices": [[x if np.isfinite(x) else None for x in row] for row in table.tolist()],
-            "budget": float(budget),
+            "budget": most,
             "goal": goal,
             "slot_names": list(slots),
             "option_names": list(columns),

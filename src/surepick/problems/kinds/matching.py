@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray
-from surepick.core.given.numbers import Goal, Numbers, aligned_table, names_for
+from surepick.core.given.numbers import Goal, Numbers, names_for
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import counted
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import DrawOptions, Family
-from surepick.problems.numbers import as_table
+from surepick.problems.numbers import as_table, is_table
 
 
 def matchings(
@@ -59,9 +59,9 @@ def matchings(
         columns = names_for("column", column_names, len(column_names))
         mask = np.ones((len(rows), len(columns)), dtype=bool)
         mask = mask if possible is None else np.asarray(possible, dtype=bool).reshape(mask.shape)
-    if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
-        spread = aligned_table("spread", options["spread"], rows, columns, kinds=kinds)
-        options["spread"] = np.asarray(spread, dtype=float)[mask]
+    if is_table(options.get("spread")):
+        spread, *_ = as_table("spread", options["spread"], rows, columns, kinds=kinds)
+        options["spread"] = spread[mask]
     at_row, at_column = np.nonzero(mask)
     names = tuple(f"{rows[i]}: {columns[j]}" for i, j in zip(at_row, at_column, strict=True))
     number = np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, -1)  # of each possible pair

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from surepick.core.arrays import BoolArray, FloatArray, first_true, read_only
+from surepick.core.arrays import BoolArray, FloatArray, as_float, first_true, read_only
 from surepick.core.given.numbers import (
     Goal,
     Numbers,
@@ -381,9 +381,10 @@ def portfolio(
     named = asset_names or labels_of(guess)
     centre = as_numbers("guess", aligned("guess", guess, named or (), kind="asset"))
     names = names_for("asset", named, centre.size)
-    if not (np.isfinite(budget) and budget > 0):
+    total = as_float(budget)
+    if total is None or not 0 < total < np.inf:
         raise ProblemError(f"budget must be positive and finite, got {budget!r}", field="budget")
-    rows, limits = [np.ones(len(names))], [float(budget)]
+    rows, limits = [np.ones(len(names))], [total]
     for group, (members, most) in (groups or {}).items():
         if unknown := [name for name in members if name not in names]:
             raise ProblemError(

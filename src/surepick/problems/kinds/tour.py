@@ -19,7 +19,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
 from surepick.problems.candidates import chosen
 from surepick.problems.family import DrawOptions, Family
-from surepick.problems.numbers import as_numbers
+from surepick.problems.numbers import as_numbers, is_table
 
 MOST_PLACES = 14  # a question then takes about a second; time and memory double with each place more
 
@@ -50,7 +50,7 @@ def tours(
     n = len(names)
     if not 4 <= n <= MOST_PLACES:
         raise ProblemError(f"a tour has 4 to {MOST_PLACES} places, got {n}", field="places")
-    if guess is not None and np.ndim(guess) == 2:  # type: ignore[arg-type]
+    if is_table(guess):
         table = as_numbers(
             "guess", aligned_table("guess", guess, places, places, kinds=("place", "place")), ndim=2
         )

@@ -18,7 +18,7 @@ from surepick.core.oracle_problem import AnyProblem
 from surepick.errors import ProblemError
 from surepick.problems.family import DrawOptions, Family
 from surepick.problems.kinds.program import as_program, least_plan, polytope_rows
-from surepick.problems.numbers import as_numbers
+from surepick.problems.numbers import as_numbers, is_table
 
 # Supply and demand may differ by this share of the total: the rounding of amounts that were computed.
 BALANCED = 1e-9
@@ -67,7 +67,7 @@ def transport(
                 f"guess must have a row per supplier and a column per demander, {shape}, got {guess.shape}",
                 field="guess",
             )
-    if np.ndim(options.get("spread", 1.0)) == 2:  # type: ignore[arg-type]
+    if is_table(options.get("spread")):
         spread = aligned_table("spread", options["spread"], *labels, kinds=kinds)
         options["spread"] = as_numbers("spread", spread, ndim=2).ravel()
     suppliers = names_for("supplier", sent_by or [str(i) for i in range(shape[0])], shape[0])
