@@ -2,6 +2,7 @@
 
 python benchmarks/matrix.py rows.jsonl                    # 2,000 runs a cell; continues where it was ended
 python benchmarks/matrix.py rows.jsonl --table 1a2b3c4 > benchmarks/results/matrix.md
+python benchmarks/matrix.py --runs 2 --only list          # a first look: prints the table, keeps no rows
 
 The plans are all pairs of five arms, as a list, behind an oracle, or as the polytope that they span, so that
 every cell asks the same of the same truth at delta = .2: two plans differ by 1e-9, or by a little more than
@@ -14,6 +15,8 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +24,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
+
 import surepick as sp
-from surepick.inference.factors import SubGaussian
+from hard_families import PeekingFactor
 from surepick.policies import Challenge
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.policies.betting.best import GRID
@@ -70,18 +75,11 @@ class Cell:
     budget: int = 400
 
 
-class Peeking(SubGaussian):
-    """A control: the size of every bet is chosen after the batch, by what the batch shows."""
-
-    def log_factors(self, gap: Any, variance: Any, sizes: Any) -> Any:
-        return super().log_factors(gap, variance, np.maximum(gap, 0.0)[:, None] + 0.0 * sizes)
-
-    def log_mixture(self, gap: Any, variance: Any, centre: Any, prior_variance: Any) -> Any:
-        return np.maximum(gap, 0.0) ** 2 / (2 * variance)
-
-
 class PeekingWealth(PlanWealth):
-    """The same behind an oracle, where bets against single plans have their own form."""
+    """A control behind an oracle, where bets against single plans have their own form.
+
+    The size of every bet is chosen after the batch, by what the batch shows, as that of `PeekingFactor`.
+    """
 
     def _log_factors(self, account: Any, batches: Any, plans: Any) -> Any:
         leader, variance, averages = account.batches[batches].transpose(1, 0, 2)[[0, 4, 5]]
@@ -105,7 +103,7 @@ class PeekingBetGapE(sp.BetGapE):
         if not problem.is_listed and not isinstance(problem, sp.Polytope):
             return BatchRun(problem, self, PeekingOracle(problem, self.delta, self.epsilon))
         run = super().start(problem)
-        run._factor = Peeking()
+        run._factor = PeekingFactor()
         return run
 
 
@@ -285,7 +283,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("rows", type=Path, help="file of rows, one for some runs of a cell")
+    parser.add_argument("rows", type=Path, nargs="?", help="file of rows, one for some runs of a cell")
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--chunk", type=int, default=50, help="runs of a cell before the next one's turn")
     parser.add_argument("--only", choices=SETS)
@@ -293,8 +291,13 @@ def main() -> None:
     given = parser.parse_args()
     if given.table:
         print_table(count_rows(given.rows), given.table)
-    else:
+    elif given.rows:
         run_cells(given.rows, given.runs, given.chunk, given.only)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            rows = Path(folder) / "rows.jsonl"
+            run_cells(rows, given.runs, given.chunk, given.only)
+            print_table(count_rows(rows), "the present commit")
 
 
 if __name__ == "__main__":

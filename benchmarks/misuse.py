@@ -66,16 +66,17 @@ def run(name, seed):
     streams = [noise(child) for child in np.random.default_rng(seed).spawn(2)]
     low = None  # a low value of the worse arm, whose request is released
     while requests := session.ask():
-        request, told = requests[0], []
+        request = requests[0]
+        values = []
         arm = problem.arm_names.index(request.arm)
-        while len(told) < max(1, request.wanted) and (low is None or arm == 0):
+        while len(values) < max(1, request.wanted) and (low is None or arm == 0):
             value = (GAP, 0.0)[arm] + next(streams[arm])
             if "released" in name and arm == 1 and value < -1.645:
                 low = value
             else:
-                told.append(value)
-        if told:
-            session.tell(request, told, sure=True)
+                values.append(value)
+        if values:
+            session.tell(request, values, sure=True)
         else:
             low = None
             session.release(request, "not plausible")

@@ -43,7 +43,7 @@ HEAD = (
     "| open, s | disk's own writes/s |\n"
     "|---|---|---|---|---|---|---|---|---|---|"
 )
-CHUNK = 1000  # measurements told at once while a session is filled
+CHUNK = 1000  # measurements recorded at once while a session is filled
 NAME = "bench"
 POLICIES = {policy.name: policy for policy in (sp.policies.Uniform(delta=1e-12), sp.BetGapE(delta=1e-12))}
 FORK = multiprocessing.get_context("fork")
@@ -55,7 +55,7 @@ def problem() -> sp.Problem:
 
 
 def disk_rate(folder: Path, seconds: float = 0.5) -> float:
-    """Synchronised writes of 4 kB a second on this disk, by nobody else."""
+    """Synchronised writes of 4 kB a second on this disk, by this process alone."""
     with tempfile.NamedTemporaryFile(dir=folder) as file:
         count, end = 0, time.perf_counter() + seconds
         while time.perf_counter() < end:
@@ -69,13 +69,13 @@ def fill(url: str, size: int, policy: Policy = POLICIES["Uniform"]) -> None:
     """Make a session with this many measurements, all of equal plans, so that it does not end."""
     session = Session.create(url, NAME, problem(), policy=policy)
     rng = np.random.default_rng(1)
-    while (told := session.state().n_values) < size:
+    while (recorded := session.state().n_values) < size:
         (request,) = session.ask()
         if request.wanted > 1:
-            session.tell(request, rng.standard_normal(min(CHUNK, request.wanted, size - told)).tolist())
+            session.tell(request, rng.standard_normal(min(CHUNK, request.wanted, size - recorded)).tolist())
             continue
         for arm in range(N_ARMS):
-            n = min(CHUNK, -(-(size - told) // N_ARMS))
+            n = min(CHUNK, -(-(size - recorded) // N_ARMS))
             session.tell(arm, rng.standard_normal(n).tolist(), sure=True)
     session.store.close()
 

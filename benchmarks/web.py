@@ -75,15 +75,15 @@ def cpu(pid: int) -> float:
 def tell(store: str, worker: int, seconds: float, results) -> None:
     """Ask and tell for so long; what was acknowledged, and how long each pair took."""
     session = Session.load(store, NAME)
-    rng, told, taken = np.random.default_rng(worker), [], []
+    rng, recorded, taken = np.random.default_rng(worker), [], []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         began = time.perf_counter()
         for request in session.ask(worker=f"worker {worker}"):
             session.tell(request, float(rng.standard_normal()))
-            told.append(request.token)
+            recorded.append(request.token)
         taken.append(time.perf_counter() - began)
-    results.put((told, taken))
+    results.put((recorded, taken))
 
 
 class Viewer:
@@ -143,7 +143,7 @@ async def follow_all(url: str, pid: int, n_viewers: int, store: str, n_workers: 
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return {"viewers": viewers, "told": gathered, "memory": samples, "cpu": computing, "n_open": n_open}
+    return {"viewers": viewers, "pairs": gathered, "memory": samples, "cpu": computing, "n_open": n_open}
 
 
 def crowd(folder: Path, n_viewers: int, n_workers: int, seconds: float) -> None:
@@ -154,11 +154,11 @@ def crowd(folder: Path, n_viewers: int, n_workers: int, seconds: float) -> None:
     session = Session.load(store, NAME)
     events = list(session.events())
     recorded = {measurement.token for measurement in session.measurements()}
-    told = [token for tokens, _ in found["told"] for token in tokens]
-    pairs = np.concatenate([taken for _, taken in found["told"]])
+    acknowledged = [token for tokens, _ in found["pairs"] for token in tokens]
+    pairs = np.concatenate([taken for _, taken in found["pairs"]])
     times = {event.position: event.time for event in events}
     delays = np.concatenate([viewer.delays(times) for viewer in found["viewers"]])
-    lost = [token for token in told if token not in recorded]
+    lost = [token for token in acknowledged if token not in recorded]
     last = min(viewer.heard[-1][1] for viewer in found["viewers"])
     samples = found["memory"]
     third = max(1, len(samples) // 3)
@@ -166,7 +166,7 @@ def crowd(folder: Path, n_viewers: int, n_workers: int, seconds: float) -> None:
     n_bytes = sum(viewer.n_bytes for viewer in found["viewers"])
     delay, p99 = np.median(delays), np.percentile(delays, 99)
     lines = {
-        "told and acknowledged": f"{len(told)}, {len(told) / seconds:.0f} a second",
+        "recorded and acknowledged": f"{len(acknowledged)}, {len(acknowledged) / seconds:.0f} a second",
         "lost": f"{len(lost)}",
         "ask and tell": f"median {np.median(pairs):.4f} s, p99 {np.percentile(pairs, 99):.3f} s",
         "viewers still connected": f"{found['n_open']} of {n_viewers}",

@@ -8,8 +8,8 @@ noise. The least spanning tree connects all cities. There are more than 10^9 spa
 listed, BetGapE rules them out together. As the true lengths we take a quarter more than the straight line.
 
 The noise scale is an assumption here. Were it stated at half its true size, the run would end after about a
-quarter of the surveys, with a chance of error that nobody could name; stated at twice its size, it costs four
-times the surveys and the answer is as safe as before. When in doubt, state it large.
+quarter of the surveys, with an unknown chance of error; stated at twice its size, it costs four times the
+surveys and the answer is as safe as before. When in doubt, state it large.
 """
 
 import argparse

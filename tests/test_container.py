@@ -103,7 +103,7 @@ def without_rights():
 def served(tmp_path):
     """The server that the image starts, with its own words, as a user without rights where that can be."""
     token, data = tmp_path / "token", tmp_path / "data"
-    token.write_text("a token that nobody guesses")
+    token.write_text("a token that is hard to guess")
     token.chmod(0o644)
     data.mkdir()
     for folder in (tmp_path, *tmp_path.parents[:2]):
@@ -131,10 +131,10 @@ def test_its_server_starts_and_its_health_check_tells_whether_it_answers(served)
     check = json.loads(step("HEALTHCHECK").split("CMD", 1)[1])
     check = [sys.executable, *check[1:-1], check[-1].replace("http://127.0.0.1:8000", url)]
     assert subprocess.run(check, capture_output=True).returncode == 0
-    nobody = [*check[:-1], check[-1].replace(url, "http://127.0.0.1:9")]
-    assert subprocess.run(nobody, capture_output=True).returncode != 0
+    nowhere = [*check[:-1], check[-1].replace(url, "http://127.0.0.1:9")]
+    assert subprocess.run(nowhere, capture_output=True).returncode != 0
     request = urllib.request.Request(
-        f"{url}/api/sessions", headers={"authorization": "Bearer a token that nobody guesses"}
+        f"{url}/api/sessions", headers={"authorization": "Bearer a token that is hard to guess"}
     )
     assert json.loads(urllib.request.urlopen(request, timeout=20).read())["sessions"] == []
     deadline = time.monotonic() + 10

@@ -7,10 +7,9 @@ import pytest
 
 import surepick as sp
 from common import largest, refuses
-from surepick.errors import NameTakenError, ParameterError
+from surepick.errors import ParameterError
 from surepick.policies import parse_policy
 from surepick.simulation import Gaussian
-from surepick.store import open_store
 
 
 @pytest.mark.parametrize(
@@ -19,7 +18,6 @@ from surepick.store import open_store
         ("delta", "CombGapE", {"delta": 2.0}),
         ("epsilon", "BetGapE", {"epsilon": -1.0}),
         ("epsilon", "RAGE", {"epsilon": 0.5}),
-        ("policy", "Nobody", {}),
     ],
 )
 def test_a_setting_that_is_refused_is_named(field, text, settings):
@@ -39,13 +37,6 @@ def test_a_setting_that_is_refused_is_named(field, text, settings):
 def test_an_argument_that_is_refused_is_named(field, make):
     with refuses(field):
         make()
-
-
-def test_a_name_that_is_taken_is_an_error_of_its_own():
-    problem, store = largest([[1, 0], [0, 1]]), open_store("memory://")
-    sp.Session.create(store, "trips", problem, policy=sp.CombGapE())
-    with refuses("name", NameTakenError):
-        sp.Session.create(store, "trips", problem, policy=sp.CombGapE())
 
 
 def test_an_error_keeps_its_field_on_the_way_to_another_process():

@@ -118,7 +118,7 @@ def test_every_extra_has_something_that_needs_it():
 def test_what_is_installed_by_hash_is_all_that_is_declared(name):
     """`make lock` writes the files again."""
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8").replace("\\\n", " ")
-    assert "://" not in text, "plain names alone: whoever installs chooses the index"
+    assert "://" not in text, "plain names alone: the user who installs chooses the index"
     lines = [line for line in text.splitlines() if line.strip()]
     assert all(re.fullmatch(r"\S+==\S+( ; [^#]+?)?( +--hash=sha256:[0-9a-f]{64})+ *", line) for line in lines)
     locked = {line.split("==")[0] for line in lines}

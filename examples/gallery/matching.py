@@ -1,6 +1,6 @@
 """A matching: who does which job
 
-Four people, four jobs; how long somebody takes for a job is found out by letting them do it once. The
+Four people, four jobs; how long a person takes for a job is found out by letting them do it once. The
 answer is the assignment with the least total time.
 """
 

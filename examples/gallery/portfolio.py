@@ -1,7 +1,7 @@
 """A portfolio: where to put a research budget
 
 A budget of 1 over five fields, at most 0.4 in each and at most 0.5 in the two risky ones. What a unit
-returns is estimated by small grants. A promise about *means*: nothing here speaks of risk.
+returns is estimated by small grants. A guarantee about *means*: nothing here speaks of risk.
 """
 
 from drawing import CHOSEN, effort, panels

@@ -1,6 +1,6 @@
 """The shortest path of the paper's Figure 1
 
-Seven roads, three ways from home to work. Nobody knows exactly how long a road takes; a test drive tells,
+Seven roads, three ways from home to work. How long a road takes is not known exactly; a test drive tells,
 with noise. The plans are (1, 0, 1, 0, 0, 1, 0), (0, 1, 0, 1, 0, 1, 0) and (0, 1, 0, 0, 1, 0, 1), as the
 paper lists them.
 

@@ -1,6 +1,6 @@
 """Test drives over a street grid
 
-A van drives from one corner of a town to the other. Nobody can time a street by itself: a drive over a
+A van drives from one corner of a town to the other. No street can be timed by itself: a drive over a
 whole route shows how long every street of it took. So the routes are what is measured (`measure="plan
 arms"`), and each drive says something about all routes that share a street with it.
 """

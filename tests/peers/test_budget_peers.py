@@ -10,7 +10,7 @@ import surepick as sp
 from common import largest, refuses
 from surepick.errors import ParameterError
 from surepick.peers.budget import allocation
-from surepick.policies import CSA, CSAR, MinimaxCombSAR, SuccessiveRejects
+from surepick.policies import CSA, MinimaxCombSAR, SuccessiveRejects
 from surepick.policy import Stop
 from surepick.simulation import Gaussian
 from surepick.testing import Tape
@@ -44,7 +44,7 @@ def csa(plans, budget, measure):
     return max(alive, key=value.get), counts
 
 
-@pytest.mark.parametrize(("seed", "budget"), enumerate([8, 37, 300, 5000]))
+@pytest.mark.parametrize(("seed", "budget"), [(0, 8), (1, 37), (2, 300), (3, 5000)])
 def test_csa_follows_its_box(budget, seed):
     tape = Tape(MEANS, keys=range(10 * seed, 10 * seed + 4))
     answer, counts = csa(PLANS, budget, lambda more: tape.measure(more, None))
@@ -62,14 +62,6 @@ def test_rounding_of_amounts_changes_nothing():
     ]
     assert found[0].leader == found[1].leader
     assert found[0].counts.tolist() == found[1].counts.tolist()
-
-
-def test_csar_is_csa_on_sets():
-    problem = sp.problems.top_k(list("abcde"), 2, noise=1, goal="largest")
-    truth = Gaussian([0.5, 0.4, 0.3, 0.2, 0.1])
-    for seed in range(5):
-        one, other = (sp.simulate(problem, truth, policy=p, seed=seed, budget=200) for p in (CSA(), CSAR()))
-        assert (one.leader, one.counts.tolist()) == (other.leader, other.counts.tolist())
 
 
 def test_minimax_comb_sar_spends_a_phase_on_the_pair_that_stays_least_known():
@@ -124,7 +116,7 @@ def test_ocba_has_the_ratios_of_its_paper():
 
 def test_successive_rejects_measures_and_dismisses_as_the_paper_says():
     """n_k = ceil((100 - 4) / (l (5 - k))), l = 1/2 + 1/2 + 1/3 + 1/4: 16, 21 and 31."""
-    run, means = (SuccessiveRejects(budget=100).start(largest(np.eye(4))), np.array([0.3, 0.9, 0.1, 0.8]))
+    run, means = SuccessiveRejects(budget=100).start(largest(np.eye(4))), np.array([0.3, 0.9, 0.1, 0.8])
     wanted = [[16, 16, 16, 16], [5, 5, 0, 5], [0, 10, 0, 10]]
     for counts in wanted:
         assert run.decide().counts.tolist() == counts

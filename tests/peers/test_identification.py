@@ -1,4 +1,4 @@
-"""Track-and-Stop, top two, LUCB and UGapE: allocations, stops, and what each promises."""
+"""Track-and-Stop, top two, LUCB and UGapE: allocations, stops, and standings."""
 
 import math
 

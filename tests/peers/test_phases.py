@@ -160,7 +160,7 @@ def test_a_phase_is_as_long_as_its_resolution_asks():
     assert 2 * math.exp(-(0.25**2) / (2 * worst)) <= 0.1 * 6 / math.pi**2 / 6 * (1 + 1e-9)
 
 
-def test_nobody_is_dropped_in_the_first_stage_until_few_are_left():
+def test_no_plan_is_dropped_in_the_first_stage_until_few_are_left():
     run = PolyALBA(delta=0.1).start(largest(PAIRS, measure="plans"))
     counts = run.decide(np.random.default_rng(0)).counts
     run.absorb(counts, counts * (PAIRS @ np.array([0.2, 0.1, 0.05, 0.0])))

@@ -1,4 +1,4 @@
-"""P-FWS and CombGame against their formulas, on oracles and on lists; that they promise nothing."""
+"""P-FWS and CombGame against their formulas, on oracles and on lists; that they have no guarantee."""
 
 import numpy as np
 import pytest

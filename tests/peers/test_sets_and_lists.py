@@ -63,7 +63,7 @@ def test_selecting_accepts_what_nothing_near_can_replace():
 @pytest.mark.parametrize(
     ("claimed", "holds"), [(1.0, True), (0.02, False)], ids=["true", "noise understated"]
 )
-def test_keeps_its_promise_where_arms_nearly_tie(claimed, holds):
+def test_keeps_its_guarantee_where_arms_nearly_tie(claimed, holds):
     problem = sp.Problem(np.eye(3), noise=claimed, goal="largest")
     truth = Gaussian([0.1, 0.0, 0.0], 1.0)
     wrong = sum(

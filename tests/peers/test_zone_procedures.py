@@ -53,7 +53,7 @@ def test_kn_follows_its_box(seed):
 
 
 @pytest.mark.parametrize("policy", [KN(0.1, zone=0.5, first=10), Rinott(0.1, zone=0.5, first=10)], ids=str)
-def test_the_promise_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(policy):
+def test_the_guarantee_holds_at_the_edge_of_the_zone_and_a_broken_one_is_seen(policy):
     """Two arms at the zone's edge, scales 1 and 3; a zone three times as wide must fail the same test."""
     problem = sp.Problem(np.eye(2), noise=[1.0, 3.0], goal="largest")
     truth = Gaussian([0.5, 0.0], [1.0, 3.0])

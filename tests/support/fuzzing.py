@@ -326,7 +326,7 @@ def forms(rng, folder):
 
 
 def filled(rng, form, name):
-    """Path, body and kind of content of a form that somebody, or something, has filled in."""
+    """Path, body and kind of content of a form as a person, or a program, fills it in."""
     path = form.path.format(name if rng.random() < 0.9 else quote_from_bytes(words(rng, name))[:LONG])
     fields = {key: words(rng, right) for key, right in form.fields.items() if rng.random() < 0.95}
     if rng.random() < 0.1:

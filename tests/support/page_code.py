@@ -44,7 +44,7 @@ NOT_RUN = [
     ),
     (r"^surepick serve|^curl |^ +-d ", "runs until stopped; tests/web drives a real server"),
     (r"^podman ", "needs a container tool; tests/test_container.py runs the steps of the image"),
-    (r"mykey", "needs a key of one's own; tests/cli/test_share.py makes keys and signs"),
+    (r"mykey", "needs a key of the user; tests/cli/test_share.py makes keys and signs"),
     (r"^surepick status.*--watch", "runs until the session ends; its own tests drive it"),
 ]
 SHELL = re.compile(r"[|>&;]|^\./|^(chmod|export|cat|echo|python|curl) ")
@@ -90,7 +90,7 @@ def reason_not_to_run(line):
 
 
 class Reader:
-    """Somebody who reads a page and tries everything on it."""
+    """A reader of a page, who tries everything on it."""
 
     def __init__(self, folder):
         self.folder = folder
