@@ -93,7 +93,8 @@ def walks(folder: str) -> dict[str, Walk]:
     session.ask(4, worker="a")
     found["ask(4)"] = walk(lambda: session.ask(4, worker="b"))
     (request,) = session.ask(1, worker="a")
-    found["tell"] = walk(lambda: session.tell(request, means[request.arm]))
+    value = means[request.arm]
+    found["tell"] = walk(lambda: session.tell(request, value))
     sp.Session.load(url, "hops")
     found["load"] = walk(lambda: sp.Session.load(url, "hops"))
     return found

@@ -123,10 +123,10 @@ def _probe_and_place(state: SessionState, what: Any) -> tuple[int, Place | None]
 
     The name of an arm is that arm, also where it looks like the id of a request.
     """
-    names = state.setup.problem.probe_names
     if isinstance(what, Request):
         what = what.token
     elif not isinstance(what, Place):
+        names = state.setup.problem.probe_names
         if isinstance(what, str) and what in names:
             return names.index(what), None
         if what in range(len(names)):

@@ -11,14 +11,13 @@ import threading
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from surepick.errors import StoreError
 from surepick.store.log import Event
 
-T = TypeVar("T")
 Parameters = Mapping[str, object]
 Statement = tuple[str, Parameters]  # parameters are written :name, for every database
 NO_PARAMETERS: Parameters = {}
@@ -177,7 +176,7 @@ class Database(ABC):
         inside = self.inside()
         if inside is not None:
             return inside.run(batch)[0].rows
-        return self._attempt(lambda connection: connection.run(batch)[0].rows, writes=False)
+        return self._attempt(batch, writes=False)[0].rows
 
     def run(self, batch: Sequence[Statement]) -> list[Answer]:
         """Run writing statements in the open transaction, or in one of their own.
@@ -189,19 +188,18 @@ class Database(ABC):
         if inside is not None:
             return inside.run(batch)
         begin = self.begin(durable=False)
-        return self._attempt(lambda connection: connection.run([*begin, *batch, COMMIT]))[len(begin) : -1]
+        return self._attempt([*begin, *batch, COMMIT])[len(begin) : -1]
 
     def commit(self, batch: Sequence[Statement]) -> list[Answer]:
         """Run writing statements and commit, in one round trip; what was committed survives a crash.
 
-        They end the open transaction, if there is one; otherwise they are a transaction of their own. If the
-        connection breaks meanwhile they may have been committed, or not: that is an OutcomeUnknownError.
+        They end the open transaction, or one of their own. If the connection breaks meanwhile they may have
+        been committed, or not: that is an OutcomeUnknownError.
         """
         inside = self.inside()
         if inside is None:
-            begin = self.begin(durable=True)
-            attempt = [*begin, *batch, COMMIT]
-            return self._attempt(lambda connection: connection.run(attempt), commits=True)[len(begin) : -1]
+            with self.transaction():
+                return self.commit(batch)
         if not inside.durable:
             raise StoreError("events cannot be written in a transaction that need not survive a crash")
         try:
@@ -221,8 +219,8 @@ class Database(ABC):
         See `begin` for `log` and `durable`.
         """
         begin = self.begin(durable=durable, log=log)
-        batch = [*begin, *first]
-        connection, answers = self._attempt(lambda found: (found, found.run(batch, opens=True)))
+        answers = self._attempt([*begin, *first], opens=True)
+        connection = self._connection()
         connection.durable = durable
         try:
             yield answers[len(begin) :]
@@ -256,14 +254,15 @@ class Database(ABC):
             connection.close()
 
     def _attempt(
-        self, attempt: Callable[[Connection], T], *, writes: bool = True, commits: bool = False
-    ) -> T:
-        """Call the attempt with this thread's connection until it succeeds; return its result.
+        self, batch: Sequence[Statement], *, writes: bool = True, opens: bool = False
+    ) -> list[Answer]:
+        """Run statements that may run twice, outside of a transaction, and return their answers.
 
-        It is used outside of transactions. While the database is busy it tries again, for `patience` seconds.
-        If the connection is lost, perhaps hours ago, it reconnects once and tries again, since the statements
-        of a lost connection had no effect. The exception is an attempt that `commits`, which may have done
-        so: then it raises OutcomeUnknownError, and the caller finds out.
+        - writes: they write, which a store that was opened for reading refuses.
+        - opens:  they open a transaction, which stays open.
+
+        While the database is busy it tries again, for `patience` seconds. If the connection is lost, perhaps
+        hours ago, it reconnects once and tries again.
         """
         began = time.monotonic()
         reconnected = False
@@ -272,7 +271,7 @@ class Database(ABC):
         self.check()
         while True:
             try:
-                return attempt(self._connection())
+                return self._connection().run(batch, opens=opens)
             except ClosedError:
                 continue
             except self.errors as error:
@@ -284,11 +283,8 @@ class Database(ABC):
                             "process, and repeat"
                         ) from error
                     time.sleep(random.uniform(0.5, 1.5) * PAUSE)
-                elif self.is_gone(error):
+                elif self.is_gone(error) and not reconnected:
                     self.disconnect()
-                    if commits or reconnected:
-                        kind = OutcomeUnknownError if commits else StoreError
-                        raise kind(str(self.explain(error))) from error
                     reconnected = True
                 else:
                     raise self.explain(error) from error

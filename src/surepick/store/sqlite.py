@@ -54,18 +54,18 @@ class Sqlite(Database):
 
     def check(self) -> None:
         """Raise an error if the file that was opened is no longer there: what is written would go with it."""
-        if self._opened is not None and self._opened != self._identity():
+        if self._opened is None:
+            return
+        try:
+            found = self.path.stat()
+            is_same = (found.st_dev, found.st_ino) == self._opened
+        except OSError:
+            is_same = False
+        if not is_same:
             raise StoreError(
                 f"{self.place} is no longer the file that was opened: it was deleted, moved or replaced; "
                 "nothing was written now. Put it back, or open the store again to begin with what is there"
             )
-
-    def _identity(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
 
     def _make_file(self) -> None:
         """An empty file that only its owner may read; SQLite gives its other files the same permissions.
@@ -99,7 +99,8 @@ class Sqlite(Database):
                 connection.execute("PRAGMA journal_mode = WAL")
                 if self._opened is None or self._is_suspect:
                     self._move_log(connection)
-            self._opened = self._opened or self._identity()
+            found = self.path.stat()
+            self._opened = self._opened or (found.st_dev, found.st_ino)
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * BUSY_TIMEOUT)}")
         except BaseException:
             connection.close()
