@@ -1,5 +1,6 @@
 """What the session tests run in processes of their own, to be crowded together or killed."""
 
+import itertools
 import os
 import signal
 
@@ -19,43 +20,28 @@ def work(i, url, seed, journal=None, best=None):
 
 
 def work_until_statement(i, url, seed, journal, last, best=None):
-    """Measure, and die by kill -9 just before or just after the given statement reaches the database."""
+    """Measure, and die by kill -9 just after this statement has reached the database."""
     session, tapes = Session.load(url, "mine", problem=best), Tapes(seed)
     session.store.close()
-    fate = Fate(last)
-    fate.take_over(session.store)
+    die_after(last, session.store._database)
     for request in session.ask(4, worker="mortal"):
         session.tell(request, tapes.value(request.token))
         acknowledge(journal, request.token)
 
 
-class Fate:
-    """Counts the statements of this process and ends it by kill -9 at the last one."""
+def die_after(n, database):
+    """End this process by kill -9 when n statements were sent; in SQLite also in the middle of an append."""
+    run_all, sent = database.run_all, itertools.count(1)
 
-    def __init__(self, last):
-        self._left = last
-        self._die_before = bool(last % 2)
+    def mortal(connection, batch):
+        answers = []
+        for part in [batch] if database.remote else [[statement] for statement in batch]:
+            answers += run_all(connection, part)
+            if next(sent) == n:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return answers
 
-    def passes(self, execute, *arguments):
-        """Run one statement, unless it is the last."""
-        self._left -= 1
-        if self._left == 0 and self._die_before:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = execute(*arguments)
-        if self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    def take_over(self, store):
-        """See every statement that the store sends; in SQLite also those in the middle of an append."""
-        run_all = store._database.run_all
-
-        def counted_batch(connection, batch):
-            if store._database.remote:
-                return list(self.passes(run_all, connection, batch))
-            return [self.passes(run_all, connection, [statement])[0] for statement in batch]
-
-        store._database.run_all = counted_batch
+    database.run_all = mortal
 
 
 def acknowledge(journal, token):
