@@ -367,3 +367,6 @@ def test_with_unknown_noise_a_value_far_from_the_others_is_asked_about():
         session.tell("a", value)
     assert doubts(session.state(), [("a", 104.0)])
     assert not doubts(session.state(), [("a", 13.0), ("b", 104.0)]), "nothing to compare b with"
+    for _ in range(4):
+        session.tell("b", 0.0)
+    assert session.tell("b", 5.0).result in ("recorded", "extra")  # zeros show no noise to compare with

@@ -97,7 +97,7 @@ def measured(
         late = str(place)
     if not sure:
         for use in uses:
-            if (words := surprise(state, probe, use)) is not None:
+            if words := surprise(state, probe, use):
                 raise SessionError(
                     f"{words}; not recorded. If it is right, record it again as sure", field="sure"
                 )
@@ -189,46 +189,64 @@ def _known(journal: Journal, place: Place, given: Given) -> Receipt | None:
     )
 
 
-def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> str | None:
-    """Return why these readings of one use are implausible beside those that are recorded, or None.
+def surprise(state: SessionState, probe: int, use: Sequence[float | None]) -> str:
+    """Return why these readings of one use are implausible beside those that are recorded, or "".
 
     It only asks. A right value is recorded however odd it is: leaving one out for its size would break the
     guarantee of every policy.
     """
-    problem, waiting = state.setup.problem, state.streams.of[probe].pending.values()
-    ranges = problem.about.plausible if problem.probes is None else None  # which is said of arms
-    noise = problem.noise_scale if problem.knows_noise else None
+    readings = state.setup.problem.readings_of(probe)
+    for k, (reading, value) in enumerate(zip(readings, use, strict=True)):
+        if value is not None:
+            words = _out_of_range(state, reading, value) or _far_from_others(state, probe, k, value)
+            if words:
+                return words
+    return ""
+
+
+def _out_of_range(state: SessionState, reading: int, value: float) -> str:
+    """Return why this value lies outside the range that was stated as plausible for its arm; "" if not."""
+    problem = state.setup.problem
+    if problem.about.plausible is None or problem.probes is not None:
+        return ""
+    low, high = problem.about.plausible[reading]
+    if low <= value <= high:
+        return ""
     unit = f" {problem.about.unit}" if problem.about.unit else ""
-    for k, (reading, value) in enumerate(zip(problem.readings_of(probe), use, strict=True)):
-        if value is None:
-            continue
-        if ranges is not None and not ranges[reading][0] <= value <= ranges[reading][1]:
-            low, high = ranges[reading]
-            between = f"between {low:.4g} and {high:.4g}" if math.isfinite(high - low) else ""
-            between = between or (f"at most {high:.4g}" if math.isinf(low) else f"at least {low:.4g}")
-            return (
-                f"{value:.6g}{unit} is not plausible for {problem.reading_names[reading]!r}: {between}{unit}"
-            )
-        seen, squares = state.run.statistics.evidence, state.run.statistics.noise[reading].squares
-        n = int(seen.each[reading])
-        mean = float(seen.sums[reading]) / max(n, 1)
-        for one in waiting:
-            step, n = one[k] - mean, n + 1
-            mean += step / n
-            squares += step * (one[k] - mean)
-        if noise is not None:
-            scale = math.inf if n < 2 else float(noise[reading]) * math.sqrt(1 + 1 / n)
-        elif n < ENOUGH:
-            scale = math.inf
-        else:  # unknown, and only roughly known by the values so far
-            scale = ROUGHLY * max(math.sqrt(squares / (n - 1)), LEAST_SCATTER * abs(mean))
-        if abs(value - mean) > FAR * scale:
-            return (
-                f"{value:.6g}{unit} is {abs(value - mean):.3g} away from the mean of "
-                f"{how_many(n, 'measurement')} of {problem.reading_names[reading]!r}, {mean:.4g}, which is "
-                f"{abs(value - mean) / scale:.0f} times what the noise explains"
-            )
-    return None
+    between = f"between {low:.4g} and {high:.4g}"
+    if math.isinf(low):
+        between = f"at most {high:.4g}"
+    elif math.isinf(high):
+        between = f"at least {low:.4g}"
+    return f"{value:.6g}{unit} is not plausible for {problem.reading_names[reading]!r}: {between}{unit}"
+
+
+def _far_from_others(state: SessionState, probe: int, k: int, value: float) -> str:
+    """Return why this value of a probe's k-th reading is far from the earlier ones; "" if it is not."""
+    problem = state.setup.problem
+    reading = problem.readings_of(probe)[k]
+    used, squares = state.run.statistics.evidence, state.run.statistics.noise[reading].squares
+    n = int(used.each[reading])
+    mean = float(used.sums[reading]) / max(n, 1)
+    for one in state.streams.of[probe].pending.values():  # which wait for a batch (Welford's update)
+        step, n = one[k] - mean, n + 1
+        mean += step / n
+        squares += step * (one[k] - mean)
+    scale = math.inf
+    if problem.knows_noise and problem.noise_scale is not None:
+        if n >= 2:
+            scale = float(problem.noise_scale[reading]) * math.sqrt(1 + 1 / n)
+    elif n >= ENOUGH:  # unknown, and only roughly known by the values so far
+        scale = ROUGHLY * max(math.sqrt(squares / (n - 1)), LEAST_SCATTER * abs(mean))
+    distance = abs(value - mean)
+    if scale == 0.0 or not distance > FAR * scale:  # of values that are all 0 nothing can be far
+        return ""
+    unit = f" {problem.about.unit}" if problem.about.unit else ""
+    return (
+        f"{value:.6g}{unit} is {distance:.3g} away from the mean of {how_many(n, 'measurement')} of "
+        f"{problem.reading_names[reading]!r}, {mean:.4g}, which is {distance / scale:.0f} times what the "
+        "noise explains"
+    )
 
 
 def _repeated(journal: Journal, place: Place, given: Given) -> Receipt:
@@ -284,7 +302,7 @@ def doubts(state: SessionState, told: Iterable[tuple[int | str, Any]]) -> str:
         reads = problem.reads(probe)
         by_name = value if isinstance(value, Mapping) else {reads[0]: value}
         why = surprise(state, probe, [by_name.get(name) for name in reads])
-        if why is not None:
+        if why:
             found.append(why)
     more = f"; and {len(found) - MOST_DOUBTED:,} more" if len(found) > MOST_DOUBTED else ""
     return "; ".join(found[:MOST_DOUBTED]) + more
