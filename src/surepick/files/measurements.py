@@ -47,7 +47,10 @@ class Row:
         try:
             numeral(value)
         except ValueError:
-            raise FileError(f"{where}: expected a number as value, got {value!r}", field="value") from None
+            raise FileError(
+                f"{where}: expected a number as value, got {value!r}; leave the cell empty if there is none",
+                field="value",
+            ) from None
         if arm and probe and arm != probe:
             raise FileError(
                 f"{where} has {arm!r} as arm and {probe!r} as probe; leave one of them out", field="probe"

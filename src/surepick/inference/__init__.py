@@ -7,12 +7,12 @@
     steps        bet sizes as decisions record them: whole numbers
     wealth       uninvested cash, accounts, their components, and the largest wealth so far
 
-Every guarantee of the betting policies follows from one theorem. Let F_b be all that is known before batch b.
-Fixed by F_b, and otherwise free: counts, leader, contrasts, bet sizes, mixture weights, stakes.
+Every guarantee of the betting policies follows from one theorem. Let F be all that is known before a batch.
+Fixed by F, and otherwise free: counts, leader, contrasts, bet sizes, mixture weights, stakes.
 
 *Wealth.* An account a has rows h. Row (a, h) has wealth W_a(h) >= 0 and a null hypothesis N_a(h), a set of
 truths. There is one uninvested cash C. It starts at 1, all wealth at 0. Allowed are (i) a batch, which
-multiplies W_a(h) by a factor f >= 0 with E[f | F_b] <= 1 under every truth in N_a(h); (ii) a stake, which
+multiplies W_a(h) by a factor f >= 0 with E[f | F] <= 1 under every truth in N_a(h); (ii) a stake, which
 moves y of the cash to the rows; (iii) forgetting, which lowers wealth or cash.
 
 *Selector.* Every truth t has a set Bad(t) of accounts, and in each of them one row k(a) with t in N_a(k(a)).

@@ -252,7 +252,7 @@ class View:
         more = ""
         if self.forecast is not None and self.forecast.median is not None:
             more = f", about {count(self.forecast.median, about=True)} more"
-        return f"{self.session}: {self.state}, {leads}, {measured}{more}"
+        return f"{self.session}: {self.state}, {measured}{more}; {leads}"
 
     def _repr_html_(self) -> str:
         from surepick.views.chart import STYLE, plans_chart
