@@ -43,7 +43,7 @@ def open_store(
     database = database_at(url, read_only=read_only)
     if not database.exists() and (read_only or not create):
         raise StoreError(
-            f"there is no store at {database.place}; name it by --store FILE, or make one with `surepick new`",
+            f"there is no store at {database.place}; name one by --store, or make one with `surepick new`",
             field="store",
         )
     if patience is not None:
