@@ -238,6 +238,7 @@ def answers_only() -> Iterator[None]:
         return
     given.flush()
     buffering = 1 if given.isatty() else -1
+    # `sys.stdout` writes to a copy of descriptor 1, which itself leads to standard error meanwhile
     answers = os.fdopen(os.dup(1), "w", encoding=given.encoding, errors=given.errors, buffering=buffering)
     sys.stdout = answers
     os.dup2(2, 1)
@@ -245,7 +246,7 @@ def answers_only() -> Iterator[None]:
         yield
     finally:
         sys.stdout = given
-        os.dup2(answers.fileno(), 1)
+        os.dup2(answers.fileno(), 1)  # as it was
         try:
             answers.close()
         except BrokenPipeError:  # a reader such as `head` had enough

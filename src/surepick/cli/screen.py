@@ -35,20 +35,19 @@ def answer_lines(view: View, *, everything: bool = False) -> Iterator[str]:
 
 
 def _headline(view: View) -> Iterator[str]:
-    """Yield the first line: what to take, or what leads."""
+    """Yield the first line: what to take, or what leads, with its total."""
     total = "" if view.best is None or view.best.value is None else _total(view, view.best)
     amounts, leader = view.amounts, view.leader or ""
-    # a plan whose name only repeats its amounts, which are shown below it
-    is_long = len(amounts) > 3 and any(n != 1 for n in amounts.values()) and ARROW in leader
-    is_plain = view.trusted and not view.proved.is_tie and view.proved.claim != "no_plan"
-    if is_plain and view.state == "confident":
-        verb, name = view.headline.split(" ", 1)
-        yield wrapped(
-            f"{verb} {'this plan' if is_long else name}" + (f": {total}" if total else ""), indent=2
-        )
-    elif is_plain and view.state == "running" and leader and view.n_measured:
-        shown = "this plan" if is_long else shortened(leader, LONGEST_NAME)
-        yield wrapped(shown + (f", {total}" if total else ""), "Leader: ")
+    # the name of a transport only repeats its amounts, which are shown as a table below it
+    is_in_table = ARROW in leader and len(amounts) > 3 and any(n != 1 for n in amounts.values())
+    is_one_plan = not view.proved.is_tie and view.proved.claim != "no_plan"
+    if is_one_plan and view.trusted and view.state == "confident":
+        verb, name = view.headline.split(" ", 1)  # as in: Take "Tunnel + station"
+        shown = f"{verb} {'this plan' if is_in_table else name}"
+        yield wrapped(f"{shown}: {total}" if total else shown, indent=2)
+    elif is_one_plan and view.trusted and view.state == "running" and leader and view.n_measured:
+        shown = "this plan" if is_in_table else shortened(leader, LONGEST_NAME)
+        yield wrapped(f"{shown}, {total}" if total else shown, "Leader: ")
     else:
         yield wrapped(f"{view.headline}.", indent=2)
 

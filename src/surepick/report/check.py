@@ -163,14 +163,13 @@ def _rough_noise(loaded: Truth) -> FloatArray | None:
     problem = loaded.problem
     if problem.probes is not None:
         return problem.noise_scale if problem.knows_noise else None
-    stated = problem.noise_scale if problem.bounds is None else loaded.noise_scale
-    if stated is not None:
-        return stated
-    if loaded.noise_scale is not None:
+    if problem.bounds is None and problem.noise_scale is not None:
+        return problem.noise_scale
+    if loaded.noise_scale is not None:  # of the truth
         return loaded.noise_scale
     if loaded.spread is not None and (loaded.spread > 0).any():
         return np.asarray(np.maximum(loaded.spread / 2, loaded.spread.max() / 20))
-    return problem.noise_scale
+    return problem.noise_scale  # with limits half their width, else None
 
 
 def asks_limits(problem: AnyProblem) -> bool:

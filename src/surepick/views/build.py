@@ -254,18 +254,18 @@ def _bet(look: Look, proved: Proved) -> Bet | None:
 
 def _plans(look: Look, state: str) -> tuple[PlanRow, ...]:
     """Return the plans by their estimates, the leader first; where they are not listed, it and its rival."""
-    problem, lead, sign = look.problem, look.leader, look.problem.sign
+    problem, lead = look.problem, look.leader
     if not problem.is_listed:
         return tuple(_unlisted_rows(look))
     means = look.filled_means()
-    totals = sign * np.asarray(problem.oriented @ np.nan_to_num(means))  # (n_plans,)
-    unknown = look.uses(np.isnan(means))
+    scores = np.asarray(problem.oriented @ np.nan_to_num(means))  # (n_plans,) larger is better
+    unknown = look.uses(np.isnan(means))  # (n_plans,) plans with an arm of neither a value nor a guess
     guessed = look.uses(np.isinf(look.variance) & ~np.isnan(means))
-    behind = np.full(len(totals), np.nan)
-    error = np.full(len(totals), np.nan)
-    order = np.argsort(-sign * totals, kind="stable")
+    behind = np.full(len(scores), np.nan)
+    error = np.full(len(scores), np.nan)
+    order = np.argsort(-scores, kind="stable")
     if isinstance(lead, int):
-        behind = np.where(unknown | unknown[lead], np.nan, sign * (totals[lead] - totals)) + 0.0
+        behind = np.where(unknown | unknown[lead], np.nan, scores[lead] - scores) + 0.0
         if look.gap is not None and look.error is not None and look.n_used:
             error = np.where(np.isfinite(look.error), look.error, np.nan)
             behind = np.where(np.isnan(error), behind, look.gap)  # an arm that both have need not be known
@@ -275,20 +275,12 @@ def _plans(look: Look, state: str) -> tuple[PlanRow, ...]:
     def known(number: float) -> float | None:
         return None if np.isnan(number) else float(number)
 
-    def se(plan: int) -> float | None:
-        """Return the standard error of a plan's total; what is taken at its guess has none."""
-        if problem.probes is not None:
-            return (value_of(problem, plan, look.evidence) or (None, None))[1]
-        vector = problem.vector(plan)
-        used = (vector != 0) & np.isfinite(look.variance)
-        return float(np.sqrt(vector[used] ** 2 @ look.variance[used])) if used.any() and look.n_used else None
-
     wealth = None if look.log_evidence is None else np.exp(np.minimum(look.log_evidence, LARGEST_LOG))
     return tuple(
         PlanRow(
             name=look.name_of(k) or "",
-            value=None if unknown[k] else float(totals[k]),
-            se=None if unknown[k] else se(k),
+            value=None if unknown[k] else float(problem.sign * scores[k]),
+            se=None if unknown[k] else _error_of_total(look, k),
             behind=known(behind[k]),
             behind_se=known(error[k]),
             status=_status(look, k, state),
@@ -299,7 +291,19 @@ def _plans(look: Look, state: str) -> tuple[PlanRow, ...]:
     )
 
 
+def _error_of_total(look: Look, plan: int) -> float | None:
+    """Return the standard error of a listed plan's total; arms that are taken at their guess have none."""
+    problem = look.problem
+    if problem.probes is not None:
+        found = value_of(problem, plan, look.evidence)
+        return None if found is None else found[1]
+    vector = problem.vector(plan)
+    used = (vector != 0) & np.isfinite(look.variance)
+    return float(np.sqrt(vector[used] ** 2 @ look.variance[used])) if used.any() and look.n_used else None
+
+
 def _status(look: Look, plan: int, state: str) -> str:
+    """Return whether a listed plan leads, ties with the leader, is ruled out, or is still open."""
     if plan == look.leader:
         return LEADER
     if not look.guarantee.proved:

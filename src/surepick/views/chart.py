@@ -91,13 +91,17 @@ def caption(view: View, *, most: int = MOST_ROWS) -> str:
 
 
 def _ends(rows: list[PlanRow], epsilon: float) -> tuple[float, float]:
-    """Return the ends of the axis: all dots, and whiskers as far as they leave the dots apart."""
+    """Return the ends of the axis: it holds all dots, the line of epsilon, and the whiskers.
+
+    Whiskers that are much longer than the dots are apart are cut off, or the dots would lie on one another.
+    """
     dots = [row.behind or 0.0 for row in rows]
-    wide = WIDEST * max(max(dots) - min(dots), epsilon) or math.inf
     errors = [2 * (row.behind_se or 0.0) for row in rows]
-    low = min(max(at - error, min(dots) - wide) for at, error in zip(dots, errors, strict=True))
-    high = max(min(at + error, max(dots) + wide) for at, error in zip(dots, errors, strict=True))
-    low, high = min(low, -epsilon), max(high, epsilon)
+    longest = WIDEST * max(max(dots) - min(dots), epsilon) or math.inf  # no limit where all dots are equal
+    whiskers_begin = min(at - error for at, error in zip(dots, errors, strict=True))
+    whiskers_end = max(at + error for at, error in zip(dots, errors, strict=True))
+    low = min(max(whiskers_begin, min(dots) - longest), -epsilon)
+    high = max(min(whiskers_end, max(dots) + longest), epsilon)
     margin = 0.04 * (high - low) or 1.0
     return low - margin, high + margin
 

@@ -34,10 +34,15 @@ class TooManyViewersError(SurepickError):
 
 @dataclass
 class _Look:
-    """The last look at a session: when it began, until when it will do, and what it saw."""
+    """The last look at a session, which all viewers of the same page share while it is fresh.
+
+    - began, fresh_until: when it was taken, and until when no other look is needed
+    - moment, parts: the `moment` of the session that it saw, and what the page shows of that
+    - lock: held by the viewer that looks, while the others wait for what it sees
+    """
 
     began: float = 0.0
-    good_until: float = 0.0
+    fresh_until: float = 0.0
     moment: object = None
     parts: Parts = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -81,7 +86,7 @@ class Live:
                 self._looks.clear()
 
     async def _look(self, name: str, render: Render, since: float) -> Parts:
-        """Return the parts as of now; a look of another viewer will do if it is recent and not older."""
+        """Return the parts as of now: those of the last look if it is fresh and began after `since`."""
         last = self._looks.setdefault((name, render), _Look())
 
         def look(session: Session) -> None:
@@ -92,14 +97,15 @@ class Live:
 
         async with last.lock:
             began = time.monotonic()
-            if began > last.good_until or last.began < since:
+            if began > last.fresh_until or last.began < since:
                 try:
                     await self._sessions.run(lambda: self._sessions.use(name, look))
                 except Exception as error:  # viewers stay, and get the next look that succeeds
                     trouble = f"This page is not up to date: {escape(str(error))}"
                     last.moment, last.parts = None, {**last.parts, "trouble": trouble}
                 took = time.monotonic() - began
-                last.began, last.good_until = began, began + max(LOOK_SECONDS / 2, REST * took)
+                last.began = began
+                last.fresh_until = began + max(LOOK_SECONDS / 2, REST * took)
             return last.parts
 
     def stop(self) -> None:
