@@ -110,6 +110,7 @@ def test_one_of_several_sessions_is_chosen_by_name():
     assert [row["session"] for row in surepick("status", "--json").json["sessions"]] == ["trips", "again"]
     assert view("again")["session"] == view("-s", "again")["session"] == "again"
     assert "-s again" in surepick("ask", "-s", "again").err
+    assert "surepick ask -s trips-2" in surepick("new", "--prior", "trips").err, "it is not the only one"
 
 
 def test_small_commands_load_nothing_slow():

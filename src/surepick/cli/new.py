@@ -58,7 +58,7 @@ def new(
     lines.append(output.wrapped(f"{assumes}.", "Assumes: ") if assumes else "No guarantee.")
     output.answer(view, lines)
     output.show_remarks(view)
-    output.hint("surepick ask", session=session)
+    output.hint("surepick ask", session=output.name_for_hints(begun, session))
 
 
 def begin(

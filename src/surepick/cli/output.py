@@ -194,6 +194,11 @@ def only_name(place: Store) -> str:
     )
 
 
+def name_for_hints(session: Session, given: str | None) -> str | None:
+    """Return what -s has to say in the next command: the name that was given, or that of one of several."""
+    return session.name if given is None and len(session.store.names()) > 1 else given
+
+
 def place_name(place: Store) -> str:
     """Return what people call the store: its file, or its address without a password."""
     return str(place.place).removeprefix("sqlite:///")

@@ -68,7 +68,7 @@ def run(
         opened = begin(file, session, (low, high), given, is_new=False, lease=lease)
     _measure(opened, program, jobs, retries, final_batch)
     view = opened.view()
-    show_view(view, output.place_name(opened.store), session)
+    show_view(view, output.place_name(opened.store), output.name_for_hints(opened, session))
     if notify is not None:
         post_view(notify, view)
     raise typer.Exit(exit_code(view))
