@@ -50,23 +50,6 @@ def moved(rng, n, by):
     return rng.standard_normal(n) + by * (np.arange(n) >= n // 2)
 
 
-MISUSES = {
-    "noise x 1.5": (lambda rng, n: white(rng, n, 1.5), "noise_larger"),
-    "AR(1) .5": (lambda rng, n: autoregressive(rng, n, 0.5), "dependent"),
-    "AR(1) .9": (lambda rng, n: autoregressive(rng, n, 0.9), "dependent"),
-    "a level that moved by a scale": (lambda rng, n: moved(rng, n, 1.2), ""),
-    "a level that wanders": (lambda rng, n: white(rng, n) + 0.25 * white(rng, n).cumsum(), ""),
-}
-
-
-@pytest.mark.parametrize("name", MISUSES)
-def test_a_hundred_measurements_of_each_arm_show_a_misuse(name):
-    draw, kind = MISUSES[name]
-    found = [check_noise(TWO, record_of(draw, seed)) for seed in range(25)]
-    assert sum(map(bool, found)) >= 23
-    assert not kind or any(doubt.code == kind for some in found for doubt in some)
-
-
 @pytest.mark.parametrize("n", [3, 20, 100, 400])
 def test_honest_measurements_bring_no_more_warnings_than_the_level(n):
     runs = 300
@@ -200,26 +183,27 @@ def test_a_certificate_says_what_the_check_could_have_seen():
     assert not session.verify({k: v for k, v in data.items() if k != "noise_check"}).holds
 
 
-POWERS = {
-    "noise": (100, TWO, lambda times: lambda rng, n: white(rng, n, times)),
-    "outlier": (100, TWO, lambda far: lambda rng, n: np.append(white(rng, n - 1), far)),
-    "successors": (100, TWO, lambda rho: lambda rng, n: autoregressive(rng, n, rho)),
-    "drift": (200, TWO, lambda far: lambda rng, n: wandering(rng, n, far / np.sqrt(n))),
-    "shape": (100, LEARNED, lambda skew: lambda rng, n: rng.gamma(4 / skew**2, size=n)),
-    "resolution": (100, LEARNED, lambda ties: lambda rng, n: np.round(0.27 / ties * white(rng, n))),
+POWERS = {  # by test: values of an arm, the problem, the doubt, and values with an effect of this size
+    "noise": (100, TWO, "noise_larger", lambda times: lambda rng, n: white(rng, n, times)),
+    "outlier": (100, TWO, "heavy_tails", lambda far: lambda rng, n: np.append(white(rng, n - 1), far)),
+    "successors": (100, TWO, "dependent", lambda rho: lambda rng, n: autoregressive(rng, n, rho)),
+    "drift": (200, TWO, "drift", lambda far: lambda rng, n: wandering(rng, n, far / np.sqrt(n))),
+    "shape": (100, LEARNED, "heavy_tails", lambda skew: lambda rng, n: rng.gamma(4 / skew**2, size=n)),
+    "resolution": (100, LEARNED, "coarse", lambda ties: lambda rng, n: np.round(0.27 / ties * white(rng, n))),
 }
 
 
 @pytest.mark.parametrize("name", POWERS)
 def test_what_the_check_could_have_seen_is_what_it_sees(name):
-    n, given, drawn = POWERS[name]
+    n, given, code, drawn = POWERS[name]
     size = powers(given, record_of(white, 0, n))[name].size
     seen, small = (
-        sum(bool(check_noise(given, record_of(drawn(s), seed, n))) for seed in range(60))
+        [{doubt.code for doubt in check_noise(given, record_of(drawn(s), seed, n))} for seed in range(60)]
         for s in (size, 1 + (size - 1) / 8 if name == "noise" else size / 8)
     )
-    assert seen >= 45  # 54 expected
-    assert small <= 10 or name == "resolution"  # finer rounding is another formula
+    assert sum(map(bool, seen)) >= 45  # 54 expected
+    assert sum(code in codes for codes in seen) >= 15, "another test may see it first"
+    assert sum(map(bool, small)) <= 10 or name == "resolution"  # finer rounding is another formula
 
 
 def test_an_answer_with_doubts_is_not_trusted_wherever_it_is_shown():

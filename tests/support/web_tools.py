@@ -88,8 +88,7 @@ def three_sessions(url):
     tapes = tools.Tapes()
     tools.run_to_end(Session.create(url, "sure", tools.problem(), policy=sp.CombGapE()), tapes)
     middle = Session.create(url, "middle", tools.problem(), policy=sp.BetGapE())
-    for _ in range(20):
-        tools.tell_all(middle, middle.ask(), tapes)
+    tools.answer(middle, tapes.answer, n=20)
     middle.ask(worker="truck 7")
     middle.ask(worker="Ann")
     Session.create(url, "fresh", tools.problem(noise=None), policy=sp.BetGapE())

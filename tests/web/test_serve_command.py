@@ -13,18 +13,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from surepick.cli import main
+from command_line import surepick
 from surepick.web.server import listen
 from surepick.web.settings import Settings
 from web_tools import TOKEN
-
-
-def fail(monkeypatch, capsys, *words):
-    monkeypatch.setattr(sys, "argv", ["surepick", "serve", *words])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    return capsys.readouterr().err
 
 
 @contextmanager
@@ -80,22 +72,23 @@ def test_requests_are_logged_to_standard_error(store, tmp_path, words, logged):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "field"),
     [
-        (("--read-only", "--store", "sqlite:///nothing.db"), "nothing.db"),
-        (("--token-file", "."), "token"),
-        (("--trust-proxy", "everybody"), "everybody"),
+        (("--read-only", "--store", "sqlite:///nothing.db"), None),
+        (("--token-file", "."), "token_file"),
+        (("--trust-proxy", "everybody"), "trust_proxy"),
     ],
 )
-def test_a_mistake_is_one_clear_line(monkeypatch, capsys, tmp_path, words, says):
+def test_a_mistake_names_its_field(monkeypatch, tmp_path, words, field):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SUREPICK_TOKEN", raising=False)
-    assert says in fail(monkeypatch, capsys, *words)
+    said = surepick("serve", "--json", *words)
+    assert (said.code, said.error["field"]) == (2, field)
 
 
-def test_a_port_that_is_taken_is_said(monkeypatch, capsys, looking, store):
-    port = looking.url.rsplit(":", 1)[1]
-    assert "--port" in fail(monkeypatch, capsys, "--store", store, "--port", port)
+def test_a_port_that_is_taken_is_said(looking, store):
+    said = surepick("serve", "--json", "--store", store, "--port", looking.url.rsplit(":", 1)[1])
+    assert (said.code, said.error["field"]) == (2, "port")
 
 
 def test_what_listens_everywhere_says_an_address_that_others_can_type(store):
