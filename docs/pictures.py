@@ -85,11 +85,11 @@ def _example(store: str, n: int) -> Session:
     loaded = read_problem(Path(sp.__file__).parent / "inputs" / "starters" / "trips.csv")
     policy = sp.BetGapE(delta=0.05, epsilon=1.0)
     session = Session.create(store, "trips", loaded.problem, policy=policy, prior=loaded.prior)
-    truth = dict(zip(loaded.problem.arm_names, (6, 10.5, 12.9, 12.7, 18.8, 20.9, 5, 9.4), strict=True))
+    truth = dict(zip(loaded.problem.arm_names, loaded.true_means.tolist(), strict=True))
     rng, workers = np.random.default_rng(0), ("Pat", "Kim")
     for k in range(n):
         (request,) = session.ask(worker=workers[k % 2], wait=False)
-        session.tell(request, round(truth[request.probe_name] + rng.normal(), 1))
+        session.tell(request, round(truth[request.probe_name] + rng.normal(), 1), sure=True)
     session.ask(worker="Kim", wait=False)
     return session
 

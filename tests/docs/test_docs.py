@@ -107,3 +107,11 @@ def test_every_page_is_in_the_navigation():
 def test_nothing_tells_of_places_on_the_machine_it_was_written_on():
     for page in PAGES:
         assert not re.search(r"/(work|root|home/\w+)/", page.read_text(encoding="utf-8")), name_of(page)
+
+
+def test_the_session_in_the_picture_of_the_page_can_be_measured(monkeypatch):
+    pytest.importorskip("PIL")
+    monkeypatch.syspath_prepend(str(DOCS))
+    import pictures
+
+    assert pictures._example("memory://", n=14).view().n_measured == 14
