@@ -81,7 +81,7 @@ class PeekingWealth(PlanWealth):
     The size of every bet is chosen after the batch, by what the batch shows, as that of `PeekingFactor`.
     """
 
-    def _log_factors(self, account: Any, batches: Any, plans: Any) -> Any:
+    def _plan_factors(self, account: Any, batches: Any, plans: Any) -> Any:
         leader, variance, averages = account.batches[batches].transpose(1, 0, 2)[[0, 4, 5]]
         y = leader - plans
         shown, known = self._shown(y, averages), (y * y * variance).sum(axis=1)

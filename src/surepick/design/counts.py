@@ -114,8 +114,9 @@ def mixed_counts(
     known = information.matrix(counts) + _IDEAL * budget * information.matrix(shares / costs)
     known = known + _ROUNDING * np.trace(known) * np.eye(len(known))
     X, own = information.rows[some], owner[some]
-    XM = X @ np.linalg.inv(known)
-    XMZ, denominator = XM @ targets.T, 1.0 + np.einsum("rd,rd->r", XM, X)
+    XM = X @ np.linalg.inv(known)  # (n, rank) rows x_k' M^-1
+    XMZ = XM @ targets.T  # (n, n_targets)
+    denominator = 1.0 + np.einsum("rd,rd->r", XM, X)  # (n,) 1 + x_k' M^-1 x_k
     spent = float(counts @ costs)
     while spent < budget * (1 - _ROUNDING):
         gain = np.einsum("rj,rj->r", XMZ, XMZ) / denominator
@@ -125,9 +126,10 @@ def mixed_counts(
             break
         counts[best] += 1
         spent += costs[best]
-        for r in np.flatnonzero(own == best):  # M^-1 after one more reading
+        # M^-1 after one more reading r is M^-1 - (M^-1 x_r)(M^-1 x_r)' / (1 + x_r' M^-1 x_r)
+        for r in np.flatnonzero(own == best):
             d = denominator[r]
-            step = X @ XM[r] / d
+            step = X @ XM[r] / d  # (n,) x_k' M^-1 x_r / d
             denominator = denominator - step * step * d
             XM -= np.multiply.outer(step, XM[r])
             XMZ -= np.multiply.outer(step, XMZ[r])

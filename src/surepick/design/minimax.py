@@ -89,8 +89,9 @@ def _single_arms(
 ) -> Design:
     """Return the solution where every arm has its own probe.
 
-    For weights lam on the targets the best shares are u_s ~ root_s = sqrt(sum_j lam_j z_js^2 c_s /
-    precision_s), and the square of their sum is the lower end.
+    With a_js = z_js^2 c_s / precision_s the variance of target j is sum_s a_js / u_s. For weights lam on the
+    targets the best shares are u_s = root_s / sum(root), root_s = sqrt(sum_j lam_j a_js), and sum(root)^2 is
+    the lower end. A step multiplies lam_j by (variance_j / mean variance)^1.5 and normalises.
     """
     price, by_arm = np.zeros(targets.shape[1]), np.zeros(targets.shape[1])
     price[information.arm], by_arm[information.arm] = costs / information.precision, shares
@@ -138,7 +139,16 @@ def _any_probes(
     most_steps: int,
     tolerance: float,
 ) -> Design:
-    """Return the best shares that the steps have seen."""
+    """Return the best shares that the steps have seen.
+
+    A step multiplies, with phi = sum_j dual_j value_j,
+
+        shares_o by (use_o / phi)^a,      dual_j by (value_j / phi)^b,
+
+    and normalises both. At the optimum value_j = phi where dual_j > 0, and use_o = phi where shares_o > 0.
+    Every `_REVIEW` steps all probes and targets are looked at, which gives the bracket; in between only the
+    probes in play and the targets that bind, or nearly do.
+    """
     # on single readings these powers are nearly the exact minimiser; elsewhere bolder shares take fewer steps
     of_shares, of_dual = (0.5, 1.5) if isinstance(information, Diagonal) else (0.8, 1.0)
     if dual is None:
@@ -148,9 +158,9 @@ def _any_probes(
     for step in range(most_steps):
         is_review = step % _REVIEW == 0 or step == most_steps - 1
         if is_review:
-            rivals, in_play = every, None
-        value, uses_for = information.prices(shares, costs, targets[rivals], in_play)
-        lam = dual[rivals]
+            looked_at, in_play = every, None
+        value, uses_for = information.prices(shares, costs, targets[looked_at], in_play)
+        lam = dual[looked_at]
         use, phi = uses_for(lam), max(float(lam @ value), 1e-300)
         if is_review:
             lower = max(lower, phi * phi / max(float(use.max()), 1e-300))
@@ -158,12 +168,12 @@ def _any_probes(
                 upper, best = float(value.max()), (shares, dual)
             if upper <= (1 + tolerance) * lower:
                 break
-            rivals = np.flatnonzero((dual > _BINDING * dual.max()) | (value > _CLOSE * value.max()))
-            lam, value = np.maximum(dual[rivals], _BINDING * dual.max()), value[rivals]
+            looked_at = np.flatnonzero((dual > _BINDING * dual.max()) | (value > _CLOSE * value.max()))
+            lam, value = np.maximum(dual[looked_at], _BINDING * dual.max()), value[looked_at]
             in_play = (shares > _IN_PLAY * shares.max()) | (use > _USEFUL * use.max())
             shares = np.where(in_play, np.maximum(shares, _IN_PLAY * shares.max()), 0.0)
         lam = lam * (value / phi) ** of_dual
-        dual = _scattered(lam / lam.sum(), rivals, len(targets))
+        dual = _scattered(lam / lam.sum(), looked_at, len(targets))
         shares = shares * (use / phi) ** of_shares
         shares = shares / shares.sum()
     # prices count a trace of the uniform design, and so does the upper end

@@ -137,8 +137,11 @@ class NoiseEstimate(Noise):
     def probes(self) -> Probes:
         """Return the probes with the noise as it is estimated now.
 
-        Each probe's own estimate is shrunk to the variance, in units of the guess, and the correlation that
-        all probes have in common.
+        With L L' the covariance of the readings of a use as guessed, each probe has a whitened scatter matrix
+        W = L^-1 S L^-1', (m, m), of f degrees of freedom, so that W / f is near the identity up to a common
+        factor. It is shrunk to what all probes have in common, one variance v and one correlation c:
+
+            L (W + f0 v ((1 - c) I + c 11')) L' / (f + f0),   f0 = `_PRIOR_FREEDOM`.
         """
         if not self.freedom.any():
             return recordable(self._given)
@@ -146,23 +149,25 @@ class NoiseEstimate(Noise):
         for group, scatter in zip(self._groups, self.scatter, strict=True):
             half = np.linalg.solve(group.factor, scatter)
             whitened.append(np.linalg.solve(group.factor, half.swapaxes(1, 2)))
-        # variance, in units of the guess, and correlation of readings of one use, over all probes
+        # v is the mean of the diagonal entries of W per degree of freedom, c v that of the other entries
         squares = products = n_squares = n_products = 0.0
         for group, own in zip(self._groups, whitened, strict=True):
             m, n_free = group.readings.shape[1], float(self.freedom[group.probes].sum())
             trace = float(np.trace(own, axis1=1, axis2=2).sum())
-            squares, n_squares = squares + trace, n_squares + m * n_free
-            products, n_products = products + float(own.sum()) - trace, n_products + m * (m - 1) * n_free
+            squares += trace
+            n_squares += m * n_free
+            products += float(own.sum()) - trace
+            n_products += m * (m - 1) * n_free
         variance = max(squares / n_squares, _ROUNDING * self.largest**2, 1e-280)
         correlation = min(products / n_products / variance, _MOST_CORRELATION) if n_products else 0.0
         scale, covariances = self._given.noise_scale.copy(), dict[int, FloatArray]()
         for group, own in zip(self._groups, whitened, strict=True):
             m = group.readings.shape[1]
-            share = max(correlation, _LEAST_CORRELATION / max(m - 1, 1))
-            common = variance * ((1.0 - share) * np.eye(m) + share)
+            c = max(correlation, _LEAST_CORRELATION / max(m - 1, 1))  # the matrix stays positive definite
+            common = variance * ((1.0 - c) * np.eye(m) + c)
             freedom = self.freedom[group.probes][:, None, None]
-            estimate = (own + _PRIOR_FREEDOM * common) / (freedom + _PRIOR_FREEDOM)
-            found = group.factor @ estimate @ group.factor.swapaxes(1, 2)
+            shrunk = (own + _PRIOR_FREEDOM * common) / (freedom + _PRIOR_FREEDOM)  # (n, m, m)
+            found = group.factor @ shrunk @ group.factor.swapaxes(1, 2)
             scale[group.readings] = np.sqrt(found[:, np.arange(m), np.arange(m)])
             if m > 1:
                 covariances.update(zip(group.probes.tolist(), found, strict=True))

@@ -177,13 +177,7 @@ class KeepOrReplace(Best):
         if not self.is_out[self.leader]:
             return
         plans = self.contenders()
-        more = as_dense(self.given[plans] - self.given[[self.leader] * len(plans)])
-        n_new = more.shape[1] - len(self._mean_bounds)  # arms that came later
-        box = np.vstack([self._mean_bounds, np.tile([-np.inf, np.inf], (n_new, 1))])
-        is_free, box = ~np.isfinite(box).all(axis=1), np.where(np.isfinite(box), box, 0.0)
-        advantage = np.minimum(more * box[:, 0], more * box[:, 1]).sum(axis=1)
-        advantage += self.constants[plans] - self.constants[self.leader]
-        advantage[more[:, is_free].any(axis=1)] = -np.inf  # for sure
+        advantage = self._least_advantage(plans)
         best = int(plans[np.argmax(advantage)])
         if advantage.max() > 0:
             self._of_challenger(best).peak[:] = CERTAIN
@@ -191,6 +185,22 @@ class KeepOrReplace(Best):
         else:
             self.is_out[best] = True  # it is worth as much as the incumbent
         self.is_out[self.leader] = False
+
+    def _least_advantage(self, plans: IntArray) -> FloatArray:
+        """Return the least by which each plan can be ahead of the incumbent, by what is known of the means.
+
+        With low <= mu <= high and y = plan - incumbent it is sum_s min(y_s low_s, y_s high_s), and minus
+        infinity where y has an arm without bounds.
+        """
+        y = as_dense(self.given[plans] - self.given[[self.leader] * len(plans)])
+        n_new = y.shape[1] - len(self._mean_bounds)  # arms that came later
+        bounds = np.vstack([self._mean_bounds, np.tile([-np.inf, np.inf], (n_new, 1))])
+        is_free = ~np.isfinite(bounds).all(axis=1)
+        low, high = np.where(np.isfinite(bounds), bounds, 0.0).T
+        least = np.minimum(y * low, y * high).sum(axis=1)
+        least += self.constants[plans] - self.constants[self.leader]
+        least[y[:, is_free].any(axis=1)] = -np.inf
+        return np.asarray(least)
 
     def _of_challenger(self, plan: int) -> Account:
         """Return the account of a challenger; a new one has the cash, like all."""
@@ -225,16 +235,21 @@ class KeepOrReplace(Best):
         return self._challenge_targets(estimates) if self._replaces(estimates, keep) else keep
 
     def _replaces(self, estimates: Estimates, keep: Targets) -> bool:
-        """Return whether replacing by the challenger seems to cost less than keeping."""
+        """Return whether replacing by the challenger seems to cost less than keeping.
+
+        With v the variance of a gap after a first batch, evidence grows by about gap^2 / (2 v) for as many
+        measurements. So a target costs in proportion to (evidence needed) v / gap^2, and keeping costs as
+        much as its hardest rival. Squared errors of the estimates are added to squared gaps.
+        """
         if self.challenger < 0:
             return False
         challenge = self._challenge_targets(estimates)
-        gap, price = keep.gap + self.epsilon, estimates.unit(keep.contrasts) ** 2
-        needs = keep.evidence_needed * price / (np.maximum(gap, 0.0) ** 2 + 4 * keep.gap_variance)
-        to_keep = float(needs.max()) * (self.hopeless if gap.min() <= 0 else 1.0)
-        price = estimates.unit(challenge.contrasts) ** 2
-        needs = challenge.evidence_needed * price / (challenge.gap**2 + challenge.gap_variance)
-        return bool(needs[0] < to_keep)
+        gap, unit = keep.gap + self.epsilon, estimates.unit(keep.contrasts)
+        costs = keep.evidence_needed * unit**2 / (np.maximum(gap, 0.0) ** 2 + 4 * keep.gap_variance)
+        to_keep = float(costs.max()) * (self.hopeless if gap.min() <= 0 else 1.0)
+        unit = estimates.unit(challenge.contrasts)
+        costs = challenge.evidence_needed * unit**2 / (challenge.gap**2 + challenge.gap_variance)
+        return bool(costs[0] < to_keep)
 
     def _centre(self, estimates: Estimates, targets: Targets) -> FloatArray:
         """Return the centres of the mixtures: the incumbent was not selected by what was measured."""

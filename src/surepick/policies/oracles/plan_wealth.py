@@ -74,7 +74,10 @@ class FinalTest:
 
 @dataclass(frozen=True, eq=False)
 class CommonWealth:
-    """Log wealth of common bets as functions of a plan, a row each: constant + slope.plan - curve.plan^2."""
+    """Log wealth of common bets by plan, l_r(plan) = constant_r + slope_r.plan - curve_r.plan^2.
+
+    Row r is one bet, and plan^2 has the squares of the entries.
+    """
 
     constant: FloatArray  # (n,)
     slope: FloatArray  # (n, n_arms)
@@ -112,9 +115,10 @@ class CommonWealth:
     def below(self, p: FloatArray, branch: Branch, reach: FloatArray) -> tuple[float, FloatArray, float]:
         """Return constant and slope of a function below the log wealth of every plan of the branch.
 
-        For weights p that sum to 1 the log wealth is at least H(p) + sum_r p_r l_r (Jensen), and on the
-        branch plan_s^2 is at most its secant. The third number is more than the rounding error of the two,
-        and of their value at any plan whose entries are at most `reach` in size.
+        For weights p that sum to 1 the log of the summed wealth is at least H(p) + sum_r p_r l_r (Jensen),
+        H(p) = -sum_r p_r log p_r, and on the branch plan_s^2 is at most its secant. The third number is more
+        than the rounding error of the two, and of their value at any plan whose entries are at most `reach`
+        in size.
         """
         curve = p @ self.curve
         corner, middle = branch.lower * branch.upper, branch.lower + branch.upper
@@ -252,17 +256,27 @@ class PlanWealth:
         - shown: (n_shown, n_arms)
         - variance: (n_arms,) of the averages
         """
-        account.common = account.common.plus(self._log_factor(bet.leader, bet.sizes, shown, variance))
+        account.common = account.common.plus(self._common_factors(bet.leader, bet.sizes, shown, variance))
         batch = np.array([bet.leader, bet.means, bet.variance, bet.fresh, variance, *shown])
         account.batches = np.concatenate([account.batches, batch[None]])
         last = np.full(len(account.rivals), len(account.batches) - 1)
-        factors = self._log_factors(account, last, account.rivals)
+        factors = self._plan_factors(account, last, account.rivals)
         account.components = account.components + factors[:, account.factors]
 
-    def _log_factor(
+    def _common_factors(
         self, leader: FloatArray, sizes: FloatArray, shown: FloatArray, variance: FloatArray
     ) -> CommonWealth:
-        """Return the log factors of common bets: eta (y.m + epsilon) - eta^2 / 2 sum_s v_s y_s^2."""
+        """Return the log factors eta (y.m + epsilon) - eta^2 / 2 sum_s v_s y_s^2, a row for each size eta.
+
+        With y = leader - plan, multiplied out in powers of the plan's entries:
+
+            constant = eta (leader.m + epsilon) - eta^2 / 2 v.leader^2
+            slope    = eta^2 v leader - eta m
+            curve    = eta^2 / 2 v
+
+        - shown: what `shown` returns of the batch; here the averages m.
+        - variance: (n_arms,) of the averages, v.
+        """
         (averages,) = shown
         largest_y, half = np.abs(leader) + self.reach, sizes**2 / 2
         gap = float(leader @ averages) + self._epsilon
@@ -284,7 +298,7 @@ class PlanWealth:
         if test is None or not test_size:
             return found
         size = np.array([test_size])
-        return found.plus(self._log_factor(test.leader, size, test.averages[None], test.variance))
+        return found.plus(self._common_factors(test.leader, size, test.averages[None], test.variance))
 
     def log_wealth(
         self, account: PlanAccount, common: CommonWealth, plans: FloatArray, components: FloatArray
@@ -317,12 +331,12 @@ class PlanWealth:
     def components(self, account: PlanAccount, plan: FloatArray) -> FloatArray:
         """Return the log wealth of the plan bets against this plan, (n_components,), by all batches."""
         n = len(account.batches)
-        factors = self._log_factors(account, np.arange(n), np.broadcast_to(plan, (n, len(plan))))
+        factors = self._plan_factors(account, np.arange(n), np.broadcast_to(plan, (n, len(plan))))
         since = np.zeros((n + 1, factors.shape[1]))
         since[:n] = np.cumsum(factors[::-1], axis=0)[::-1]  # from each batch to the last
         return np.asarray(account.stakes + since[account.begun, account.factors])
 
-    def _log_factors(self, account: PlanAccount, batches: IntArray, plans: FloatArray) -> FloatArray:
+    def _plan_factors(self, account: PlanAccount, batches: IntArray, plans: FloatArray) -> FloatArray:
         """Return the log factors of the plan bets in these batches against these plans, one each.
 
         They are those of the fixed sizes and, last, of the mixture around the estimate, less a correction for
@@ -378,10 +392,13 @@ class BoundedPlanWealth(PlanWealth):
         by_use = np.where(is_used, [furthest, *powers], 0.0)
         return np.vstack([centres, np.maximum(result.uses, 1), by_use])
 
-    def _log_factor(
+    def _common_factors(
         self, leader: FloatArray, sizes: FloatArray, shown: FloatArray, variance: FloatArray
     ) -> CommonWealth:
-        """Return the log factors of common bets; they have no curve."""
+        """Return the log factors: affine functions through f_s at both values of each arm, without a curve.
+
+        Sizes are cut so that no use can lose more than `CAP` of a bet, whatever the plan.
+        """
         low, high = self._everything.lower, self._everything.upper
         uses, furthest = shown[1], shown[2]
         furthest = np.maximum(np.abs(leader - low), np.abs(leader - high)) * furthest / uses

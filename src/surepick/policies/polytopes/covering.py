@@ -82,8 +82,11 @@ class _Box:
     def try_tangents(self, program: Simplex, start: float) -> tuple[int, float]:
         """Look for a tangent that rules out the box; return COVERED, ALIVE or UNKNOWN, and the best log Q.
 
-        The bound is concave in the slope of a tangent, and the Q of the points that come back says on which
-        side the best one is.
+        A plan is ruled out if L >= boundary(Q). On the box Q is at most its secants, and the boundary, which
+        is concave, at most its tangent at a point Q0. One linear program then finds the plan that is furthest
+        from being ruled out, and its prices a bound (`_cut`). The bound is concave in Q0, and best where Q0
+        is the secant's Q at the plan that comes back: that Q says on which side the best Q0 lies. `start` is
+        the first log Q0; once it lies between two others the interval is halved.
         """
         inequality, n, log_square = self._inequality, len(self._inequality.gains), start
         below, above, shrunk, tries, best = -math.inf, math.inf, 0, 0, start
@@ -108,17 +111,23 @@ class _Box:
             if status == SOLVED and not is_beyond(inequality, gain, square):
                 self.alive = point
                 return ALIVE, best
-            if slope * change > 0.1 * missing and shrunk < 6:  # the box is another now
+            if (
+                slope * change > 0.1 * missing and shrunk < 6
+            ):  # the cut made the box smaller: begin again on it
                 shrunk, tries, below, above = shrunk + 1, tries - 1, -math.inf, math.inf
                 self._forget()
                 continue
             self._gains.append(gain)
             if missing < self._missing:
                 self._missing, self._slope, self._best, best = missing, slope, point, log_square
+            # the secant of x^2 is above it by (x - low) (high - x)
             inside = np.clip(point - self.low[:n], 0.0, None) * np.clip(self.high[:n] - point, 0.0, None)
             by_secants = max(square + float(inequality.squares @ inside), 1e-300)
             step = math.log(by_secants) - log_square
-            below, above = (max(below, log_square), above) if step > 0 else (below, min(above, log_square))
+            if step > 0:
+                below = max(below, log_square)
+            else:
+                above = min(above, log_square)
             if math.isfinite(above - below):
                 if above - below < 0.05:
                     break
@@ -152,7 +161,12 @@ class _Box:
         return missing, change
 
     def split(self) -> tuple[int, float] | None:
-        """Return the variable to split the box on, and where; None where nothing is wide enough."""
+        """Return the variable to split the box on, and where; None where nothing is wide enough.
+
+        Where secants cause less than half of what the best tangent lacks, plans of small and of large Q need
+        different tangents: the box is split on L, its last variable. Else it is split on the arm whose secant
+        is furthest above its square at the plan that came back.
+        """
         inequality, low, high, n = self._inequality, self.low, self.high, len(self._inequality.gains)
         if self._gains:
             below, above = self._best - low[:n], high[:n] - self._best
@@ -166,9 +180,8 @@ class _Box:
                 arm = int(np.argmax(excess))
                 room = 0.2 * (high[arm] - low[arm])
                 return arm, float(np.clip(self._best[arm], low[arm] + room, high[arm] - room))
-        arm = int(
-            np.argmax(inequality.squares * (high - low)[:n] ** 2)
-        )  # nothing was learned: halve the widest
+        # nothing was learned: halve the widest
+        arm = int(np.argmax(inequality.squares * (high - low)[:n] ** 2))
         if high[arm] - low[arm] < 1e-9:
             return None
         return arm, float(0.5 * (low[arm] + high[arm]))
