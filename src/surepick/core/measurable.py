@@ -209,9 +209,10 @@ class Measurable:
             other._apply_setup_cost(setup_cost)
         return other
 
-    # Each of these checks a setting and sets its fields, in a constructor or on a copy.
+    # Each of these is called by a constructor, or on a copy.
 
     def _apply_known(self, known: Known | None) -> None:
+        """Check and set what is known of the means of some arms; that of others stays as it is."""
         if known is None or (isinstance(known, Mapping) and not known):
             return
         means = mean_bounds(known, self.arm_names)
@@ -228,6 +229,7 @@ class Measurable:
         self._set(mean_bounds=means)
 
     def _apply_guess(self, guess: Numbers | None, spread: Numbers | None) -> None:
+        """Check and set the guess of the means and how far off it may be, and which values are plausible."""
         if guess is None:
             if spread is not None:
                 raise ProblemError("spread is how far off a guess may be; give guess too", field="spread")
@@ -243,6 +245,7 @@ class Measurable:
             self._set(about=replace(self.about, plausible=plausible))
 
     def _apply_noise_kind(self, noise_kind: str) -> None:
+        """Check and set what the noise scale bounds: the tails of the noise, or its deviation alone."""
         if noise_kind == SUB_GAUSSIAN_NOISE:
             return
         if noise_kind not in NOISE_KINDS:
@@ -259,6 +262,7 @@ class Measurable:
         self._set(noise_kind=noise_kind)
 
     def _apply_setup_cost(self, setup_cost: float) -> None:
+        """Check and set the price of starting a batch."""
         is_number = isinstance(setup_cost, int | float) and not isinstance(setup_cost, bool)
         if not is_number or not 0 <= setup_cost <= LARGEST or (setup_cost and not self.has_batches):
             raise ProblemError(

@@ -228,7 +228,7 @@ LIMIT = {
 }
 TRUTH = {"means": Key("means", "", REQUIRED), "noise": Key("per arm", "")}
 
-_DRAWN = {"spread": SPREAD, "n_draws": DRAWS, "seed": SEED}
+DRAWN = {"spread": SPREAD, "n_draws": DRAWS, "seed": SEED}
 _EDGES = {
     "edges": Key(
         "edges",
@@ -236,7 +236,7 @@ _EDGES = {
         REQUIRED,
     ),
     "guess": Key("column", "one number per edge, or the name of a column", "the column `guess`"),
-    **_DRAWN,
+    **DRAWN,
     "n_best": N_BEST,
     "goal": SMALLEST,
 }
@@ -255,7 +255,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "weights": Key("each", "of one copy of each item, whole numbers", REQUIRED),
         "capacity": Key("whole", "the total weight that fits", REQUIRED),
         "guess": GUESS._replace(absent=REQUIRED),
-        **_DRAWN,
+        **DRAWN,
         "spread": SPREAD._replace(absent="5"),
         "item_names": NAMES,
         "copies": Key("per arm", "the most copies of an item", "any number"),
@@ -265,7 +265,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "demand": Key("each", "how much each demander receives; supply above demand stays", REQUIRED),
         "guess": Key("table", "the cost of every pair, a row per supplier", REQUIRED),
         "goal": SMALLEST,
-        **_DRAWN,
+        **DRAWN,
         "supplier_names": NAMES,
         "demander_names": NAMES,
     },
@@ -281,7 +281,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "goal": GOAL,
         "row_names": NAMES,
         "column_names": NAMES,
-        **_DRAWN,
+        **DRAWN,
         "n_best": N_BEST,
     },
     "choice": {
@@ -308,7 +308,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "slot_names": NAMES,
         "option_names": NAMES,
         "guess": GUESS,
-        **_DRAWN,
+        **DRAWN,
     },
     "production": {
         "use": Key(
@@ -323,7 +323,7 @@ KEYS: dict[str, dict[str, Key]] = {
         "whole": Key("flags", "whether variables are whole numbers", "`false`"),
         "variable_names": NAMES,
         "program": Key("program", "an MPS file that says all of this", "this or `use`"),
-        **_DRAWN,
+        **DRAWN,
     },
     "portfolio": {
         "guess": GUESS._replace(absent=REQUIRED),
@@ -332,34 +332,9 @@ KEYS: dict[str, dict[str, Key]] = {
         "upper": Key("per arm", "the most in each asset", "the budget"),
         "groups": Key("groups", "tables with `assets` and the `most` that they may hold together"),
         "asset_names": NAMES,
-        **_DRAWN,
+        **DRAWN,
     },
 }
-
-
-# Keys that several kinds have, listed once in the guide.
-SHARED = {"goal": GOAL, "guess": GUESS, **_DRAWN, "n_best": N_BEST}
-
-
-def markdown(keys: Mapping[str, Key], shared: Mapping[str, Key] = SHARED) -> str:
-    """Return a table of these keys for the guide; those of `shared` are only named below it.
-
-    >>> print(markdown({"unit": COMMON["unit"], "seed": SEED}))
-    | key | says | without it |
-    |---|---|---|
-    | `unit` | of a measurement, such as `"min"` | none |
-    <BLANKLINE>
-    And `seed`.
-    """
-    own = {name: key for name, key in keys.items() if shared.get(name) != key}
-    rows = [
-        f"| {', '.join(f'`{name}`' for name in own if own[name] == key)} | {key.says} | {key.absent} |"
-        for key in dict.fromkeys(own.values())
-    ]
-    others = ", ".join(f"`{name}`" for name in keys if name not in own)
-    return "\n".join(
-        ["| key | says | without it |", "|---|---|---|", *rows, *(["", f"And {others}."] if others else [])]
-    )
 
 
 def schema() -> dict[str, Any]:

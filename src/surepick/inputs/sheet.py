@@ -75,9 +75,11 @@ class _Reader:
         self.mistakes: list[tuple[str, str, str]] = []  # the cell, what is wrong, the key
 
     def wrong(self, cell: str, what: str, field: str) -> None:
+        """Note a mistake: the cell ("B3"), what is wrong with it, and the key that it is about."""
         self.mistakes.append((cell, what, field))
 
     def row(self, number: int, name: str, cells: list[str]) -> None:
+        """Read a row of this name: a setting, or a plan with its amount of each arm."""
         key = name.strip().lower()
         if key in ROWS:
             if key in self.said:
@@ -100,6 +102,7 @@ class _Reader:
             self.plans[name] = amounts
 
     def _setting(self, key: str, number: int, cells: list[str]) -> Any:
+        """Return the value of a setting, as a problem file has it: a word, one number, or one per arm."""
         filled = [s for s, cell in enumerate(cells) if cell]
         if key in _WORDS:
             return self._word(key, number, {cells[s] for s in filled})
@@ -123,6 +126,7 @@ class _Reader:
         return {"means": found} if key == "truth" else found
 
     def _word(self, key: str, number: int, said: set[str]) -> str:
+        """Return the one word that a row says; it must be one of `_WORDS` where these are known."""
         known = _WORDS[key]
         word = next(iter(said)) if len(said) == 1 else ""
         if not word or (known and word.lower() not in known):

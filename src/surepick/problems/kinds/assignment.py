@@ -118,13 +118,14 @@ def _best(
     A partial assignment is dropped where another one costs no more and is worth no less, or where the
     cheapest options of the slots after it exceed the budget. Ties go to the cheaper one, then to the first.
     """
+    # A label is a partial assignment that is kept, by its price and its worth.
     spent, value = np.zeros(1), np.zeros(1)
     steps = list[tuple[IntArray, IntArray]]()  # for every label: the label before it, and its pair
     for own, rest in zip(pairs, after, strict=True):
         total, gained = spent[:, None] + cost[own], value[:, None] + worth[own]
         fits = np.flatnonzero((total + rest <= budget).ravel())
         total, gained = total.ravel()[fits], gained.ravel()[fits]
-        order = np.lexsort((fits, -gained, total))
+        order = np.lexsort((fits, -gained, total))  # by price; then the largest worth, the first of equals
         best_before = np.maximum.accumulate(np.append(-np.inf, gained[order][:-1]))
         keep = order[gained[order] > best_before]
         if len(keep) > MOST_LABELS:
