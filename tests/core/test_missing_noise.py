@@ -74,5 +74,5 @@ def test_check_says_which_noise_was_stated(tmp_path, more, is_stated):
 def test_a_forgotten_noise_scale_breaks_no_guarantee_and_a_wrong_one_is_caught(given, is_caught):
     """Two arms are 1 apart, with noise of 20."""
     problem, truth = sp.Problem(PLANS, goal="largest", **given), Gaussian([1.0, 0.0], 20.0)
-    is_wrong = answers_wrongly(problem, truth, sp.BetGapE(delta=0.05), 400, allow_noisier=True)
+    is_wrong = answers_wrongly(problem, truth, sp.BetGapE(delta=0.05), 200, allow_noisier=True)
     assert errs_more_often_than(0.05, is_wrong, 40) == is_caught

@@ -16,7 +16,7 @@ from surepick.core.oracle_problem import AnyProblem, BestWithin, OracleProblem
 from surepick.core.polytopes.polytope import Polytope
 from surepick.core.wording import in_short
 from surepick.errors import FileError, ProblemError, suggestion, unexpected
-from surepick.problems.candidates import Progress, complete, listed_problem, search
+from surepick.problems.candidates import Candidates, Progress, complete, listed_problem, search
 from surepick.problems.numbers import in_numbers
 
 # The arms of a least plan that has all the required arms and none of the forbidden ones, the required first
@@ -139,11 +139,14 @@ class Family:
         centre, width, noise = in_numbers(self.arm_names, guess, spread, options.get("noise"))
         measured = {name: options[name] for name in Measured.__annotations__ if name in options}  # type: ignore[literal-required]
         measured["noise"] = noise
-        candidates = None
-        if listed is None and not asked and (self.listed or self.within):
-            candidates = complete(self, COMPLETE) if (self.n_plans or 0) <= FEW_AT_MOST else None
-        if candidates is None and (listed or asked or (listed is None and self.is_slow)):
+        candidates: Candidates | None = None
+        if listed or asked:
             candidates = search(self, centre, width, options)
+        elif listed is None:
+            is_small = (self.n_plans or 0) <= FEW_AT_MOST and bool(self.listed or self.within)
+            candidates = complete(self, COMPLETE) if is_small else None
+            if candidates is None and self.is_slow:
+                candidates = search(self, centre, width, options)
         problem: AnyProblem = (
             self._unlisted(measured) if candidates is None else listed_problem(self, candidates, measured)
         )
