@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Plans, as_dense, without_columns
-from surepick.core.measurable import Measurable
+from surepick.core.base_problem import BaseProblem
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.problem import Problem
 from surepick.core.run import Answer
@@ -32,7 +32,7 @@ class Evidence:
     plays: int | None = None  # where plans are played that no list has: how many, counts being of readings
 
     @classmethod
-    def none_of(cls, problem: Measurable) -> Evidence:
+    def none_of(cls, problem: BaseProblem) -> Evidence:
         """Return the evidence of no measurements, of all that this problem measures."""
         nothing = np.zeros(len(problem.counted_names), dtype=np.int64)
         if problem.probes is None:
@@ -156,7 +156,7 @@ class ProbeEstimates:
         return np.asarray(self.means + rng.standard_normal((n, self.root.shape[1])) @ self.root.T)
 
 
-def estimates(problem: Measurable, evidence: Evidence) -> ArmEstimates | ProbeEstimates:
+def estimates(problem: BaseProblem, evidence: Evidence) -> ArmEstimates | ProbeEstimates:
     """Return what the evidence says of the arms' means; known means are exact, unknown noise counts as 1.
 
     >>> problem = Problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from surepick.core.measurable import BOUNDED_VARIANCE
+from surepick.core.base_problem import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 
 # Assumptions about the noise on which guarantees rest.

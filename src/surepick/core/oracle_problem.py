@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import BoolArray, FloatArray
+from surepick.core.base_problem import BaseProblem, arm_fields
 from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, names_for
 from surepick.core.given.probes import ARMS, PLAN_ARMS, Limits
-from surepick.core.measurable import Measurable, arm_fields
 from surepick.core.plays import AskedPlays
 from surepick.core.problem import Problem
 from surepick.core.wording import counted, in_short, plural, shortened
@@ -36,7 +36,7 @@ class Trial(NamedTuple):
     plan: tuple[float, ...]
 
 
-class OracleProblem(Measurable):
+class OracleProblem(BaseProblem):
     """A choice between plans that are too many to list, known by an oracle that maximises over them.
 
     `best(weights)` takes one weight per arm and returns the plan vector pi with the largest weights.pi; it

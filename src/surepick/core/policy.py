@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.base_problem import BOUNDED_VARIANCE
 from surepick.core.given.numbers import LARGEST
 from surepick.core.guarantee import Guarantee
-from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.prior_data import PriorData
 from surepick.core.probes import refuse_probes

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from surepick.core.about import About, plausible_pairs
 from surepick.core.arrays import BoolArray, FloatArray, Plans, as_dense, read_only, row_keys, without_columns
+from surepick.core.base_problem import SUB_GAUSSIAN_NOISE, BaseProblem, arm_fields
 from surepick.core.given.arms import GivenArms, arm_settings, filled_in
 from surepick.core.given.numbers import (
     Goal,
@@ -30,7 +31,6 @@ from surepick.core.given.plans import (
     sparse_matrix,
 )
 from surepick.core.given.probes import ARMS, GivenProbes, Limits, read_probes
-from surepick.core.measurable import SUB_GAUSSIAN_NOISE, Measurable, arm_fields
 from surepick.core.probes import refuse_inseparable
 from surepick.core.wording import plural
 from surepick.errors import ProblemError, hinted
@@ -50,7 +50,7 @@ class PlanParts(NamedTuple):
     may_be_best: BoolArray  # (n_plans,) false: another plan is surely at least as good
 
 
-class Problem(Measurable):
+class Problem(BaseProblem):
     """A choice between plans whose value is linear in quantities (arms) that can be measured with noise.
 
     `plans` is an array of shape (n_plans, n_arms), a SciPy sparse array, a data frame of pandas or polars

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from surepick.core.base_problem import BOUNDED_VARIANCE
 from surepick.core.guarantee import Doubt
-from surepick.core.measurable import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import how_many
 from surepick.noise.record import ArmRecord

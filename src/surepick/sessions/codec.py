@@ -14,8 +14,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from surepick.core.base_problem import SUB_GAUSSIAN_NOISE
 from surepick.core.given.probes import ARMS, PLAN_ARMS
-from surepick.core.measurable import SUB_GAUSSIAN_NOISE
 from surepick.core.oracle_problem import TRIAL_TOLERANCE, AnyProblem, Best, OracleProblem, Trial, absent
 from surepick.core.policy import Policy
 from surepick.core.polytopes.polytope import POLYTOPE, polytope_from

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surepick.core.arrays import BoolArray, FloatArray, as_floats
+from surepick.core.base_problem import arm_fields
 from surepick.core.given.numbers import Goal, Known, Numbers, PerArm, is_smallest, names_for
 from surepick.core.given.probes import Limits
-from surepick.core.measurable import arm_fields
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.polytopes.standard_form import Rows, StandardForm, as_rows, refuse_empty, standard_form
 from surepick.core.wording import in_short, plural

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, divided, golden_multiples
-from surepick.core.measurable import BOUNDED_VARIANCE
+from surepick.core.base_problem import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem

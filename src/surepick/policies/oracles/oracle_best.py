@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surepick.core.arrays import BoolArray, FloatArray, IntArray, divided, golden_multiples
-from surepick.core.measurable import BOUNDED_VARIANCE
+from surepick.core.base_problem import BOUNDED_VARIANCE
 from surepick.core.oracle_problem import OracleProblem
 from surepick.core.plan_sets import Branch, FindPlay, plan_set, play_finder, spanned
 from surepick.core.policy import known_noise_scale

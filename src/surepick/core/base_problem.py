@@ -1,4 +1,4 @@
-"""The base of both kinds of problems: arms that can be measured, and which way is better."""
+"""The base of all kinds of problems: arms that can be measured, settings, and which way is better."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from surepick.core.plays import AskedPlays
 from surepick.core.probes import VALUE, Probes
 from surepick.errors import ProblemError
 
-SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = NOISE_KINDS = "sub-Gaussian", "bounded variance"  # by noise
+SUB_GAUSSIAN_NOISE, BOUNDED_VARIANCE = NOISE_KINDS = "sub-Gaussian", "bounded variance"
 
 
-class Measurable:
+class BaseProblem:
     """Arms with names, noise and costs: the part of a problem that does not depend on how plans are known.
 
     Immutable: constructors set the fields, and methods `with_...` return changed copies. A `Problem` lists
@@ -42,22 +42,28 @@ class Measurable:
     understand it.
     """
 
-    noise_scale: FloatArray | None  # (n_arms,); of each reading where there are probes
-    costs: FloatArray  # (n_arms,); of each probe where there are some
-    arm_names: tuple[str, ...]
     goal: Goal
-    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement; of each reading
     about: About = About()  # title, unit and the like; decides nothing
-    noise_kind: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
-    has_batches: ClassVar[bool] = True  # whether methods plan batches, so that these may have a price
     is_listed: ClassVar[bool]  # whether plans are in a list; said by each kind
+    has_batches: ClassVar[bool] = True  # whether methods plan batches, so that these may have a price
+
+    # What is measured: each arm by itself, unless there are probes, or whole plans that no list has.
+    arm_names: tuple[str, ...]
+    probes: Probes | None = None
+    plays: bool = False  # whether whole plans are measured (`core.plays`)
+    asked_plays: AskedPlays = AskedPlays()  # those that a session has asked for so far; they decide nothing
+
+    # Noise and costs of each arm; with probes noise and bounds are of each reading, costs of each probe.
+    noise_scale: FloatArray | None  # None: unknown
+    noise_kind: str = SUB_GAUSSIAN_NOISE  # or BOUNDED_VARIANCE: of what the noise scale is a bound
+    bounds: FloatArray | None  # (n_arms, 2) low and high of one measurement
+    costs: FloatArray
+    setup_cost: float = 0.0  # the price of starting a batch of measurements, whatever is in it
+
+    # What is known or guessed of the means of arms.
     mean_bounds: FloatArray | None = None  # (n_arms, 2) lowest and highest mean; equal: known exactly
     guess: FloatArray | None = None  # (n_arms,) expected means; they guide and never count as evidence
     spread: FloatArray | None = None  # (n_arms,) how far off the guess may be, where that was said
-    probes: Probes | None = None  # None: each arm is measured by itself, or plans are played
-    setup_cost: float = 0.0  # the price of starting a batch of measurements, whatever is in it
-    plays: bool = False  # whether what is measured are plays of plans that no list has (`core.probes.Plays`)
-    asked_plays: AskedPlays = AskedPlays()  # those that a session has asked for so far; they decide nothing
 
     @property
     def minimize(self) -> bool:
