@@ -266,3 +266,14 @@ def test_within_epsilon_a_forecast_counts_what_is_proved_and_not_what_was_measur
     late = [(end - n) / middle if middle else math.inf for n, middle in said[len(said) // 2 :]]
     assert len(late) > 3
     assert 0.2 < np.median(late) < 3
+
+
+def test_what_is_stated_as_known_is_among_what_the_proof_assumes():
+    ways = {"bridge": "bridge + toll", "ring": "ring"}
+    assumed = {
+        sp.Session.open("memory://", "s", sp.Problem(ways, goal="smallest", noise=1, known=known))
+        .view()
+        .proved.assumes
+        for known in (None, {"toll": 3})
+    }
+    assert len(assumed) == 2

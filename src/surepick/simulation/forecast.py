@@ -20,7 +20,7 @@ from surepick.core.given.numbers import Numbers, PerArm, half_widths, per_arm, s
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Policy
 from surepick.core.prior_data import PriorData
-from surepick.errors import ParameterError
+from surepick.errors import ParameterError, hinted
 from surepick.policies import BetGapE
 from surepick.simulation.environments import Environment, Gaussian, UniformNoise
 from surepick.simulation.simulate import simulate
@@ -193,6 +193,7 @@ class Rehearsals:
             yield Choice("guess", None, self.forecast(problem, policy).median)
 
 
+@hinted
 def forecast(
     problem: AnyProblem,
     guess: Numbers | None = None,

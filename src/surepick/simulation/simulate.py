@@ -18,7 +18,7 @@ from surepick.core.policy import Policy, check_final_batch, check_gaussian, n_as
 from surepick.core.prior_data import PriorData, fitting
 from surepick.core.problem import Problem
 from surepick.core.run import Measure, Run, Stop
-from surepick.errors import ParameterError
+from surepick.errors import ParameterError, hinted
 from surepick.policies import policy_for
 from surepick.policies.betting.batch_run import BatchRun
 from surepick.simulation.environments import Arms, Environment
@@ -47,6 +47,7 @@ class CompiledRun(Protocol):
         ...
 
 
+@hinted
 def simulate(
     problem: AnyProblem,
     truth: Environment | Numbers,

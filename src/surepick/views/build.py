@@ -231,7 +231,8 @@ def assumption(guarantee: Guarantee, problem: AnyProblem, unit: str) -> str:
         assumptions.BOUNDED: f"independent values between {inside} (stated)",
         assumptions.BOUNDED_MEANS: f"values between {inside} (stated), each with the same mean",
     }
-    return words.get(guarantee.assumption, guarantee.assumption) + guarantee.besides
+    known = "" if problem.mean_bounds is None else "; the means that are stated as known"
+    return words.get(guarantee.assumption, guarantee.assumption) + guarantee.besides + known
 
 
 def _bet(look: Look, proved: Proved) -> Bet | None:
