@@ -92,33 +92,34 @@ def one_run(call: tuple[Truth, Policy, int, int]) -> Outcome:
     return run(problem, truth, policy=policy, seed=seed, budget=budget, prior=prior)
 
 
-def _show_one(loaded: Truth, outcome: Outcome) -> int:
-    """Print how one rehearsal ended, beside the limit of any method."""
-
-    least = limit_of(loaded, outcome.policy)
-    lost = None if outcome.plan is None else outcome.loss
+def _in_words(loaded: Truth, outcome: Outcome, least: float | None) -> str:
+    """Return how a rehearsal ended and how good its plan truly is; `least` is the limit of any method."""
     n = how_many(outcome.n_measured, "measurement")
     limit = "" if least is None else f" (limit: {count(least)})"
     if outcome.plan is None and outcome.state == "confident":
-        text = f"Confident after {n}: no plan will do."
-    elif outcome.plan is None:
+        return f"Confident after {n}: no plan will do."
+    if outcome.plan is None:
         leads = f"{outcome.leader_name} leads. Give a larger --budget or --epsilon"
-        text = f"Not confident after {n}{limit}; {leads}."
-    else:
-        right = "the true best plan"
-        if loaded.limited:
-            right = f"{outcome.plan_name} is {'the right' if outcome.correct else 'a wrong'} answer"
-        elif lost:
-            right = f"{value(lost, loaded.problem.about.unit)} worse than the best"
-        ended = "Confident" if outcome.policy.guarantee.proved else "Ended, with no guarantee,"
-        text = f"{ended} after {n}{limit}; {right}."
+        return f"Not confident after {n}{limit}; {leads}."
+    ended = "Confident" if outcome.policy.guarantee.proved else "Ended, with no guarantee,"
+    verdict = "the true best plan"
+    if loaded.limited:
+        verdict = f"{outcome.plan_name} is {'the right' if outcome.correct else 'a wrong'} answer"
+    elif outcome.loss:
+        verdict = f"{value(outcome.loss, loaded.problem.about.unit)} worse than the best"
+    return f"{ended} after {n}{limit}; {verdict}."
+
+
+def _show_one(loaded: Truth, outcome: Outcome) -> int:
+    """Print how one rehearsal ended, and return the exit code."""
+    least = limit_of(loaded, outcome.policy)
     data = {
         "state": str(outcome.state),
         "plan": outcome.plan_name,
         "leader": outcome.leader_name,
         "policy": outcome.policy.name,
         "correct": outcome.correct,
-        "loss": lost,
+        "loss": None if outcome.plan is None else outcome.loss,
         "n_measured": outcome.n_measured,
         "n_batches": outcome.n_rounds,
         "cost": outcome.cost,
@@ -127,7 +128,7 @@ def _show_one(loaded: Truth, outcome: Outcome) -> int:
         "seed": outcome.seed,
         "seconds": outcome.seconds,
     }
-    output.answer(data, text)
+    output.answer(data, output.wrapped(_in_words(loaded, outcome, least), indent=2))
     return output.DONE if outcome.plan is not None else output.NO
 
 

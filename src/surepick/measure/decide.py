@@ -105,19 +105,7 @@ def decide(
     entries: Mapping[str, Any] | None = None
     if not isinstance(problem, Problem | OracleProblem):
         entries = entries_of(problem)
-        if goal not in ("largest", "smallest"):
-            words = f'state the goal: goal="largest" or goal="smallest", got {goal!r}'
-            raise ParameterError(words, field="goal")
-        names = list(entries)
-        problem = Problem(
-            np.eye(len(names)),
-            arms=names,
-            plan_names=names,
-            goal=goal,  # type: ignore[arg-type]
-            low=low,
-            high=high,
-            noise=noise,
-        )
+        problem = _problem_of(list(entries), goal, low=low, high=high, noise=noise)
     else:
         for name, setting in (("goal", goal), ("low", low), ("high", high), ("noise", noise)):
             if setting is not None:
@@ -183,6 +171,13 @@ def entries_of(given: Any) -> dict[str, Any]:
         what = "two of them have the same name" if len(entries) < len(named) else f"got {len(entries)}"
         raise ParameterError(f"give at least two different options to choose from; {what}", field="problem")
     return entries
+
+
+def _problem_of(names: list[str], goal: str | None, **noise: float | None) -> Problem:
+    """Return the problem of choosing one of these options, each of which is an arm."""
+    if goal not in ("largest", "smallest"):
+        raise ParameterError(f'state the goal: goal="largest" or goal="smallest", got {goal!r}', field="goal")
+    return Problem(np.eye(len(names)), arms=names, plan_names=names, goal=goal, **noise)  # type: ignore[arg-type]
 
 
 class _Report:

@@ -382,20 +382,28 @@ def _remarks(look: Look, state: str, headline: str) -> Iterator[Remark]:
         yield Remark("no_guarantee", f"{look.policy.name} has no guarantee: {look.guarantee.missing}.")
     if state != RUNNING:
         return
-    rival, gap, error = look.rival, look.gap, look.error
-    if gap is not None and error is not None and isinstance(rival, int) and look.n_used:
-        most, whole = abs(float(gap[rival])) + 2 * float(error[rival]), float(gap.max())
-        if abs(gap[rival]) <= 2 * error[rival] and look.epsilon < most < NEAR_TIE * whole:
-            names = f"{quoted(look.name_of(look.leader))} and {quoted(look.name_of(rival))}"
-            apart = value(float(f"{most:.2g}"), look.unit)
-            text = f"{names} differ by at most about {apart}; epsilon = {most:.2g} would end it."
-            yield Remark("tie", text)
+    yield from _near_tie(look)
     if look.budget is not None and look.n_used >= LITTLE_LEFT * look.budget:
         yield Remark("budget", f"{count(look.state.budget_left)} of {count(look.budget)} are left.")
     late = {lease.worker: lease.expires for lease in look.leases if lease.expires <= look.now}
     for worker, expired in sorted(late.items()):
         ago = duration(look.now - expired)
         yield Remark("worker", f"{worker or 'A worker'} did not come back; its time ended {ago} ago.")
+
+
+def _near_tie(look: Look) -> Iterator[Remark]:
+    """Yield which epsilon would end the session, if only a small one is missing: the leader and its hardest
+    rival cannot be told apart, and differ by far less than the best plan and the worst."""
+    rival, gap, error = look.rival, look.gap, look.error
+    if gap is None or error is None or not isinstance(rival, int) or not look.n_used:
+        return
+    is_open = abs(gap[rival]) <= 2 * error[rival]
+    at_most = abs(float(gap[rival])) + 2 * float(error[rival])
+    if is_open and look.epsilon < at_most < NEAR_TIE * float(gap.max()):
+        names = f"{quoted(look.name_of(look.leader))} and {quoted(look.name_of(rival))}"
+        apart = value(float(f"{at_most:.2g}"), look.unit)
+        text = f"{names} differ by at most about {apart}; epsilon = {at_most:.2g} would end it."
+        yield Remark("tie", text)
 
 
 def _next(look: Look, state: str) -> Iterator[Next]:
