@@ -148,8 +148,7 @@ def show_view(view: View, place: str, name: str | None, *, everything: bool = Fa
         lines.append(kept_line(view, place))
     output.answer(view, lines)
     output.show_remarks(view)
-    for step in view.next[:1]:
-        output.hint(step.command, session=name)
+    output.next_step(view, name)
 
 
 def _list_sessions(place: Any) -> None:

@@ -207,8 +207,16 @@ def place_name(place: Store) -> str:
 def show(view: View, lines: Sequence[str], name: str | None, data: Any = None) -> None:
     """Print what a command did to a session and the next step; with --json the View, or other data."""
     answer(view if data is None else data, lines)
+    next_step(view, name)
+
+
+def next_step(view: View, name: str | None) -> None:
+    """Print the next command, behind "Next" or, where it is no matter of course, behind what it does."""
+    from surepick.views.view import upper
+
+    is_plain = view.trusted and view.state in ("running", "confident")
     for step in view.next[:1]:
-        hint(step.command, session=name)
+        hint(step.command, "Next" if is_plain else upper(step.text), session=name)
 
 
 def show_remarks(view: View) -> None:

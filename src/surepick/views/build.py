@@ -39,6 +39,7 @@ from surepick.views.view import (
     Proved,
     Remark,
     View,
+    upper,
 )
 
 LONGEST_NAME = 80  # letters of a plan in a sentence
@@ -369,7 +370,7 @@ def _remarks(look: Look, state: str, headline: str) -> Iterator[Remark]:
     """Yield what to know before relying on the answer, the gravest first; the headline is not repeated."""
     for doubt in look.doubts:
         text = doubt.advice if doubt.text in headline else f"{doubt.text}; {doubt.advice}"
-        yield Remark("doubt", f"{text[0].upper()}{text[1:]}.")
+        yield Remark("doubt", f"{upper(text)}.")
     if n := look.state.n_removed:
         wrong = "it was a mistake" if n == 1 else "they were mistakes"
         were = how_many(n, "value was", "values were")
@@ -377,7 +378,7 @@ def _remarks(look: Look, state: str, headline: str) -> Iterator[Remark]:
     listing = look.problem.about.listing
     missing = None if listing is None else listing.warning(look.delta)
     if missing is not None:
-        yield Remark("listing", f"{missing[0].upper()}{missing[1:]}.")
+        yield Remark("listing", f"{upper(missing)}.")
     if not look.guarantee.proved:
         yield Remark("no_guarantee", f"{look.policy.name} has no guarantee: {look.guarantee.missing}.")
     if state != RUNNING:
@@ -412,7 +413,9 @@ def _next(look: Look, state: str) -> Iterator[Next]:
         return  # the plans are known to a Python program alone
     if look.doubts:
         again = f"surepick new FILE --prior {shlex.quote(look.session.name)}"
-        yield Next(again, "delete the noise row of FILE, then begin again: values become prior data")
+        is_stated = look.state.given.problem.bounds is None and look.state.given.problem.knows_noise
+        change = "delete the noise row of FILE" if is_stated else "change FILE"
+        yield Next(again, f"{change}, then begin again")
     elif state == RUNNING:
         yield Next("surepick ask", "show what to measure next")
     elif state == CONFIDENT:

@@ -285,6 +285,11 @@ def lower(text: str) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == " " else text
 
 
+def upper(text: str) -> str:
+    """Return a text with a capital first letter, to stand alone."""
+    return text[:1].upper() + text[1:]
+
+
 def labelled(label: str, text: str) -> str:
     """Return a claim of `View.claims` as one sentence."""
     return f"{label}: {lower(text)}" if label else text
