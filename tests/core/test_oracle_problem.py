@@ -2,31 +2,6 @@ import numpy as np
 import pytest
 
 import surepick as sp
-from common import refuses
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        [1.0, 0.0, 0.0],
-        [1.0, float("nan")],
-        "none",
-        ("tea", "milk"),
-        {0, 1},
-        {"tea": 1.0},
-        (np.array([1.0, 0.0]), 0.7),
-        np.array([1.0 + 0j, 0.0]),
-        np.array([1]),
-        np.array([[1.0, 0.0]]),
-        None,
-        np.zeros(500),
-    ],
-    ids=str,
-)
-def test_an_oracle_that_answers_nonsense_is_named(answer):
-    problem = sp.OracleProblem(lambda weights: answer, n_arms=2, n_plans=2, noise=1, goal="largest")
-    with refuses("best"):
-        problem.best_plan([1.0, 2.0])
 
 
 @pytest.mark.parametrize(

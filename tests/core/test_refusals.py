@@ -34,6 +34,11 @@ def oracle(best=lambda weights: weights, n_arms=2, **given):
     return sp.OracleProblem(best, n_arms, goal="largest", **given)
 
 
+def answer_of(best):
+    """Ask an oracle that returns this, whatever the weights are."""
+    return oracle(lambda weights: best).best_plan([1.0, 2.0])
+
+
 NAN = float("nan")
 LIMITED = {"noise": None, "low": 0, "high": 1}
 ROW = {"A_ub": [[1, 1]], "b_ub": [1]}
@@ -83,6 +88,13 @@ CASES = [
     (oracle, "n_plans", (1, "6")),
     (oracle, "noise", (-1.0,)),
     (oracle, "best", (np.eye(2),)),
+    (answer_of, "best", ([1.0, 0.0, 0.0], [1.0, NAN], "none", ("tea", "milk"), {0, 1}, None, np.zeros(500))),
+    (
+        answer_of,
+        "best",
+        (np.array([1.0 + 0j, 0.0]), np.array([1]), np.array([[1.0, 0.0]]), ([1.0, 0.0], 0.7)),
+    ),
+    (answer_of, "best", ({"best": {"tea": 1.0}},)),
     (polytope, None, ({}, {"A_ub": sparse.csr_array(np.ones((1, 300_000))), "b_ub": [1]})),
     (
         polytope,
