@@ -185,12 +185,8 @@ class Problem(BaseProblem):
         """Which arms have unknown means, and differ between plans that may be best, (n_arms,)."""
         parts = self.plan_parts
         rivals: Any = parts.free if parts.may_be_best.all() else parts.free[np.flatnonzero(parts.may_be_best)]
-        if isinstance(rivals, np.ndarray):
-            found = (rivals != rivals[0]).any(axis=0)
-        else:
-            high, low = (as_dense(ends).ravel() for ends in (rivals.max(axis=0), rivals.min(axis=0)))
-            found = high != low
-        return read_only(np.asarray(found))  # type: ignore[no-any-return]
+        high, low = (as_dense(ends).ravel() for ends in (rivals.max(axis=0), rivals.min(axis=0)))
+        return read_only(high != low)  # type: ignore[no-any-return]
 
     def name_of(self, plan: int | tuple[float, ...] | None) -> str | None:
         """Return the name of a plan by its index; None for None, and for a plan given as a vector."""
@@ -198,10 +194,7 @@ class Problem(BaseProblem):
 
     def vector(self, plan: int | tuple[float, ...]) -> FloatArray:
         """Return a plan, given by its index or as a vector, as an array of one number per arm."""
-        if isinstance(plan, tuple):
-            return np.array(plan)
-        plans = self.plans
-        return plans[plan] if isinstance(plans, np.ndarray) else np.asarray(plans[[plan]].todense()).ravel()
+        return np.array(plan) if isinstance(plan, tuple) else as_dense(self.plans[[plan]])[0]
 
     def values(self, means: Numbers) -> FloatArray:
         """Return the value of every plan, in the caller's sign, if the arms had these means."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from surepick.core.arrays import FloatArray, as_float, as_floats
 from surepick.core.given.numbers import LARGEST, Numbers, PerArm, per_arm, scale_and_bounds
-from surepick.core.probes import VALUE, Entries, Probe, Probes
+from surepick.core.probes import VALUE, Entries, Probe, Probes, dense_blocks
 from surepick.errors import ProblemError, suggestion
 
 ARMS, PLANS, PLAN_ARMS = KINDS = ("arms", "plans", "plan arms")
@@ -180,13 +180,9 @@ def _described(given: Any, problem: Any) -> dict[str, Probe]:
 
 def _mixes(rows: Any, arm_names: Sequence[str]) -> Iterator[dict[str, float]]:
     """Yield how much of each arm every row has, by name and without zeros; rows are dense or sparse."""
-    for k in range(rows.shape[0]):
-        if isinstance(rows, np.ndarray):
-            arms, amounts = np.flatnonzero(rows[k]), rows[k][rows[k] != 0]
-        else:
-            here = slice(rows.indptr[k], rows.indptr[k + 1])
-            arms, amounts = rows.indices[here], rows.data[here]
-        yield {arm_names[s]: x for s, x in zip(arms.tolist(), amounts.tolist(), strict=True)}
+    for block in dense_blocks(rows):
+        for row in block:
+            yield {arm_names[s]: float(row[s]) for s in np.flatnonzero(row).tolist()}
 
 
 def _readings(probe: str, given: Any, arms: Mapping[str, int]) -> dict[str, _Mix]:
