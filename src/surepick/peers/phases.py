@@ -62,7 +62,7 @@ from surepick.core.problem import Problem
 from surepick.core.run import Measure, Standing, Stop
 from surepick.design.allocation import pair_allocation, width_allocation
 from surepick.design.counts import refuse_too_many, round_allocation
-from surepick.design.information import information_of
+from surepick.design.information import Dense, Diagonal, information_of
 from surepick.design.minimax import minimax
 from surepick.errors import ParameterError
 from surepick.peers.linear import Readings, readings_of
@@ -190,22 +190,27 @@ class RAGERun(PhasedRun):
         return max(math.ceil(8 * finest**2 * (1 + eps) * rho * self._log_term), math.ceil(floor))
 
     def _design(self, rng: np.random.Generator) -> IntArray:
-        """Return the phase's optimal design, rounded to N measurements; on probes rounded up."""
-        if self._information is None:
-            found = pair_allocation(self._scaled_plans)
-            n_support = int(np.count_nonzero(found.weights))
-            return round_allocation(found.weights, self.size(found.value, n_support, len(found.weights)))
+        """Return the phase's optimal design, rounded to N measurements."""
+        if self._information is not None:
+            return self._design_of_probes(self._information)
+        found = pair_allocation(self._scaled_plans)
+        n_support = int(np.count_nonzero(found.weights))
+        return round_allocation(found.weights, self.size(found.value, n_support, len(found.weights)))
+
+    def _design_of_probes(self, information: Diagonal | Dense) -> IntArray:
+        """Return the optimal design over probes, rounded up as Pukelsheim's rule begins."""
         plans = self._plans
         first, second = np.triu_indices(len(plans), 1)
         targets, factor = plans[first] - plans[second], 1.0
         if len(first) > _MOST_PAIRS:  # |a - b|^2 <= 4 max |a - mean|^2, in any norm
             targets, factor = plans - plans.mean(axis=0), 4.0
         every = np.ones(len(self._readings))
-        design = minimax(self._information, targets, every, tolerance=0.05, most_steps=400)
+        design = minimax(information, targets, every, tolerance=0.05, most_steps=400)
         shares = np.where(design.shares > _SUPPORT, design.shares, 0.0)
-        shares, support = shares / shares.sum(), int(np.count_nonzero(shares))
-        n = self.size(factor * design.upper, support, 0)
-        return np.asarray(np.ceil((n - 0.5 * support) * shares), dtype=np.int64)
+        shares = shares / shares.sum()
+        n_support = int(np.count_nonzero(shares))
+        n = self.size(factor * design.upper, n_support, 0)
+        return np.asarray(np.ceil((n - 0.5 * n_support) * shares), dtype=np.int64)
 
     def _survivors(self, values: FloatArray, matrix: FloatArray, inverse: FloatArray) -> BoolArray:
         """Return the plans within the resolution of the best; authors: those that none beats by a radius."""
@@ -271,9 +276,11 @@ class PeaceRun(PhasedRun):
         """Return the plans within the resolution of the best; in phase 0 set B and keep all."""
         if self._number:
             return np.asarray(values.max() - values < self._resolution)
-        offsets = self._plans - self._plans[0]  # two plans differ by at most twice the largest
-        widest = 2 * math.sqrt(float(np.einsum("kd,de,ke->k", offsets, inverse, offsets).max()))
-        self._max_gap = float(np.ptp(values)) + widest
+        # sqrt(o'M^-1 o) is the standard error of o, a plan less the first one; the standard error of the gap
+        # between any two plans is at most twice the largest of these
+        offsets = self._plans - self._plans[0]
+        variances = np.einsum("kd,de,ke->k", offsets, inverse, offsets)
+        self._max_gap = float(np.ptp(values)) + 2 * math.sqrt(float(variances.max()))
         return np.ones(len(values), dtype=bool)
 
 

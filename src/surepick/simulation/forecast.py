@@ -83,7 +83,10 @@ class Rehearsals:
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Rehearsals:
-        """Draw worlds within `spread` of the guess, each value equally likely."""
+        """Draw worlds within `spread` of the guess, each value equally likely; see `forecast`.
+
+        `progress` is called with the rehearsals that are done, and all, after each one.
+        """
         for name, value in (("rehearsals", rehearsals), ("budget", budget)):
             if value is not None and value < 1:
                 raise ParameterError(f"{name} is 1 or more, got {value!r}", field=name)
@@ -206,7 +209,6 @@ def forecast(
     rehearsals: int = 20,
     seed: int = 0,
     prior: PriorData | None = None,
-    progress: Progress | None = None,
 ) -> Forecast:
     """Forecast the measurements of a decision whose means lie within `spread` of the guess.
 
@@ -240,7 +242,6 @@ def forecast(
         budget=budget,
         rehearsals=rehearsals,
         seed=seed,
-        progress=progress,
     )
     return stage.forecast(problem, BetGapE(delta=delta, epsilon=epsilon), prior)
 
