@@ -100,7 +100,7 @@ BY_POSITION = (
 # already show for one of them, are left to the package's own policies.
 NOT_FOR_PEERS = {
     "test_the_same_seed_gives_the_same_outcome_and_step_by_step_too",
-    "test_a_kept_run_goes_on_as_if_it_had_never_been_away",
+    "test_a_restored_run_continues_as_if_it_had_not_stopped",
     "test_an_unknown_noise_scale_is_a_clear_error",
 }
 

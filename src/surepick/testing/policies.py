@@ -36,9 +36,10 @@ Decision = tuple[Any, ...]
 
 @dataclass(eq=False)
 class Tape:
-    """Arm s gives its own fixed sequence of measurements, whatever is asked in between.
+    """An environment whose arms give fixed sequences of measurements, each its own.
 
-    Arm s reads tape `keys[s]`, so that a relabelled arm keeps its tape. Each reading moves it on.
+    Arm s reads the sequence of the seed `keys[s]`, so that a relabelled arm keeps its own. `place` is how
+    much of each has been read; it changes with every measurement.
 
     >>> tape = Tape([1.0, 5.0], keys=[0, 1], scale=0.0)
     >>> tape.measure(np.array([0, 3]), None).tolist()
@@ -55,7 +56,7 @@ class Tape:
         self.scale = np.broadcast_to(np.asarray(self.scale, dtype=float), self.means.shape)
 
     def measure(self, counts: IntArray, rng: object) -> FloatArray:
-        """The sum of the next `counts[s]` places of each tape."""
+        """Return the sum of the next `counts[s]` measurements of each arm s."""
         means, scale, sums = cast(FloatArray, self.means), cast(FloatArray, self.scale), np.zeros(len(counts))
         for s in np.flatnonzero(counts).tolist():
             start = self.place.get(s, 0)
@@ -68,7 +69,7 @@ class Tape:
 def decisions(
     policy: Policy, problem: sp.Problem, environment: Tape | Environment, n_rounds: int, seed: int = 0
 ) -> list[Decision]:
-    """The first requests of a run as tuples of counts, ending with ("stop", plan) if it stops.
+    """Return the first requests of a run as tuples of counts, ending with ("stop", plan) if it stops.
 
     >>> problem = sp.Problem([[1, 0], [0, 1]], noise=1, goal="largest")
     >>> decisions(sp.policies.Uniform(), problem, Tape([1.0, 0.0], [0, 1]), 3)
@@ -78,7 +79,7 @@ def decisions(
 
 
 def continued(run: Run, environment: Tape | Environment, rounds: range, seed: int = 0) -> list[Decision]:
-    """The requests of these rounds of a run that stands before the first of them."""
+    """Return the requests of these rounds of a run that has absorbed all earlier rounds."""
     taken = list[Decision]()
     rng = np.random.default_rng(99)
     for n_round in rounds:
@@ -103,8 +104,8 @@ class PolicyContract:
     def allowed(self, policy: Policy) -> Collection[str]:
         """Return which of these a policy does, among
 
-        - "order of arms", "order of plans": another order may change what is measured, as where draws or
-          turns go by position;
+        - "order of arms", "order of plans": another order may change what is measured, as where draws go by
+          position;
         - "sets", "single arms": its plans must be sets of arms, or one arm each;
         - "ties": it answers plans that tie, within a zone of differences that do not matter;
         - "shared arms": it measures an arm on which all plans agree once.
@@ -112,15 +113,15 @@ class PolicyContract:
         return {"order of arms"} if policy.randomized else set()
 
     def never_stops(self, policy: Policy) -> bool:
-        """Whether it has no delta: it has no guarantee, and only a budget ends its runs."""
+        """Return whether the policy has no delta: it has no guarantee, and only a budget ends its runs."""
         return "delta" not in {setting.name for setting in dataclasses.fields(cast(Any, policy))}
 
     def problem(self, plans: Any, **settings: Any) -> Any:
-        """The problem of choosing between these plans, which the policy is given in every test."""
+        """Return the problem of choosing between these plans, which the policy is given in every test."""
         return sp.Problem(plans, **{"noise": 1.0, "goal": "largest", **settings})
 
     def has_found(self, answer: Any, plan: npt.ArrayLike, problem: Any) -> bool:
-        """Whether an answer on this problem is this plan, given as its vector."""
+        """Return whether an answer on this problem is this plan, given as its vector."""
         return bool(np.array_equal(problem.vector(answer), plan))
 
     def seeds(self, policy: Policy) -> Sequence[int]:
@@ -128,7 +129,7 @@ class PolicyContract:
         return (0, 1)
 
     def has_law(self, policy: Policy, law: str) -> bool:
-        """Whether this law, the name of a test, is tried for this policy."""
+        """Return whether this law, the name of a test, is tried for this policy."""
         return True
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -144,7 +145,7 @@ class PolicyContract:
         metafunc.parametrize("policy", chosen, ids=str)
 
     def instance(self, seed: int, policy: Policy) -> tuple[FloatArray, FloatArray]:
-        """Plans without exact ties, and means."""
+        """Return plans without exact ties, and means."""
         rng = np.random.default_rng([7, seed])
         if "single arms" in self.allowed(policy):
             return np.diag(rng.uniform(0.5, 2.0, N_ARMS)), rng.normal(size=N_ARMS)
@@ -223,7 +224,7 @@ class PolicyContract:
                 assert fast.counts.tolist() == other.counts.tolist()
                 assert np.array_equal(fast.means, other.means, equal_nan=True)
 
-    def test_a_kept_run_goes_on_as_if_it_had_never_been_away(self, policy: Policy, n_rounds: int) -> None:
+    def test_a_restored_run_continues_as_if_it_had_not_stopped(self, policy: Policy, n_rounds: int) -> None:
         plans, means = self.instance(1, policy)
         problem, tape = self.problem(plans), Tape(means, range(N_ARMS))
         run = policy.start(problem)
