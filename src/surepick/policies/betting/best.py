@@ -138,8 +138,7 @@ class Best(ListQuestion):
         if probe is None or n_open <= FEW or self.planned >= n_open:
             return None
         enough = math.ceil(math.sqrt(n_open))
-        errors = np.sqrt(targets.gap_variance)
-        close = np.flatnonzero(targets.gap + self.ignored_gap < _CLOSE * errors)
+        close = np.flatnonzero(targets.gap + self.ignored_gap < _CLOSE * targets.error)
         rivals = targets.rivals[close]
         more = np.minimum(np.ceil(estimates.uses[probe[rivals]]), enough)
         if more.sum() <= _UNCLEAR * n_open and estimates.uses[probe[self.leader]] >= enough:
@@ -211,7 +210,6 @@ class Best(ListQuestion):
         its own, selection biases the leader's arm alone.
         """
         bias = SELECTION_BIAS * math.log(self.n_plans)
-        shrunk = targets.gap - SHRINKAGE * np.sqrt(targets.gap_variance)
         if self._probe_of is not None:
             own = self._probe_of[self.leader]
             first = self.first_led_at.get(self.leader, estimates.counts[own][None])
@@ -219,10 +217,10 @@ class Best(ListQuestion):
             old = 1.0 - min(since / float(estimates.uses[own]), 1.0)
             # a leader looks good by a standard error already
             errors = max(bias - 1.0, 0.0) * math.sqrt(old)
-            return np.asarray(shrunk - errors * self._own_error(estimates, [self.leader]))
+            return targets.lowered(SHRINKAGE) - errors * self._own_error(estimates, [self.leader])
         first = self.first_led_at.get(self.leader, estimates.counts)  # it leads from now on
         old_part = estimates.old_part(first, targets.contrasts, targets.gap_variance)
-        return np.asarray(shrunk - bias * np.sqrt(old_part) * np.sqrt(targets.gap_variance))
+        return targets.lowered(SHRINKAGE + bias * np.sqrt(old_part))
 
     def evidence(self, leader: Any) -> FloatArray:
         """Return the largest log wealth so far against each plan, whichever leads."""
@@ -293,7 +291,7 @@ class WithinMany(Best):
         targets = batch.targets
         if not found or targets is None:
             return found
-        errors_ahead = (targets.gap + self.epsilon) / np.sqrt(targets.gap_variance)
+        errors_ahead = (targets.gap + self.epsilon) / targets.error
         if self._probe_of is None:  # arms that are shared make many plans alike, and leaders change often
             is_ready = np.full(len(errors_ahead), errors_ahead.min() > self.ready_for_all)
             share = self.stake_share

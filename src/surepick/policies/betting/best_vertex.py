@@ -191,11 +191,10 @@ class BestVertex(Question):
         first = self.first_led_at.get(self.leader, estimates.counts)
         old_part = estimates.old_part(first, targets.contrasts, targets.gap_variance)
         bias = SELECTION_BIAS * math.log(max(len(self._led_edges.leaves), 1))
-        correction = bias * np.sqrt(old_part) + SHRINKAGE
-        centre = targets.gap - correction * np.sqrt(targets.gap_variance)
+        centre = targets.lowered(SHRINKAGE + bias * np.sqrt(old_part))
         found: dict[str, Any] = {"bets": mixture_steps(centre, targets.gap_variance)}
         is_due = self._account is None or estimates.n_measured >= self._account.next_stake
-        if is_due and is_clear(targets.gap, self.ready * np.sqrt(targets.gap_variance)):
+        if is_due and is_clear(targets.gap, self.ready * targets.error):
             found["stake"] = self.stake_share
         return found
 

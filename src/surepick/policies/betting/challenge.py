@@ -253,7 +253,7 @@ class KeepOrReplace(Best):
 
     def _centre(self, estimates: Estimates, targets: Targets) -> FloatArray:
         """Return the centres of the mixtures: the incumbent was not selected by what was measured."""
-        return np.asarray(targets.gap - SHRINKAGE * np.sqrt(targets.gap_variance))
+        return targets.lowered(SHRINKAGE)
 
     def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Stake and bet for keeping against every unresolved plan, and for the challenger.
@@ -268,8 +268,7 @@ class KeepOrReplace(Best):
         found |= super().terms(estimates, replace(batch, targets=keep))
         if batch.has_bets and self.challenger >= 0:
             challenge = self._challenge_targets(estimates)
-            ahead = challenge.gap - self.caution * np.sqrt(challenge.gap_variance)
-            found["challenge"] = bet_steps(estimates, challenge, ahead)
+            found["challenge"] = bet_steps(estimates, challenge, challenge.lowered(self.caution))
             account = self.second.accounts.get(self.challenger)
             found |= next_stake("challenge_stake", estimates, account, self.first_share, self.grid_share)
         return found

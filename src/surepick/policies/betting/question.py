@@ -52,6 +52,15 @@ class Targets:
     evidence_needed: FloatArray  # nats to the threshold, within limits
     shift: FloatArray | float  # what is to be shown is gap + shift > 0
 
+    @property
+    def error(self) -> FloatArray:
+        """(n,) the standard errors of the estimated gaps."""
+        return np.sqrt(self.gap_variance)
+
+    def lowered(self, errors: FloatArray | float) -> FloatArray:
+        """Return the estimated gaps lowered by this many standard errors: where mixtures are centred."""
+        return self.gap - errors * self.error
+
 
 @dataclass(frozen=True, eq=False)
 class PlannedBatch:

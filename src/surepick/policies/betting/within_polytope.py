@@ -246,7 +246,7 @@ class WithinPolytope(Question):
         is_whole = bool((counts[self._relevant] > 0).all())  # a batch that is cut too short is no bet
         if targets is not None and is_whole and self.n_measured >= self.next_stake:
             gap = targets.gap + self.epsilon
-            if is_clear(gap, self.ready * np.sqrt(targets.gap_variance)):
+            if is_clear(gap, self.ready * targets.error):
                 binding = batch.dual > _BINDING
                 variance = self._readings.gap_variance(self._readings.matrix(counts), targets.contrasts)
                 per_cost = variance[binding] * float(counts @ self._readings.costs)

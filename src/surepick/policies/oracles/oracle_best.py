@@ -270,11 +270,18 @@ class OracleBest(Question):
         return self.aim(estimates, np.arange(len(y)), contrasts, log_wealth, self.epsilon)
 
     def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
-        """Return what common bets are multiples of: a size for the rivals that bind, and a fixed one."""
+        """Return what common bets are multiples of: a size for the rivals that bind, and a fixed one.
+
+        A bet of size eta on a rival with a gap of g and a variance of v in this batch grows by
+        eta g - eta^2 v / 2 nats on average, most at eta = g / v. The first size makes a weighted sum of that
+        over the rivals as large as possible, with gaps lowered by an error. Weights are the rivals' duals in
+        the design, times the measurements that each still needs. The second size suits a gap as large as the
+        noise of one measurement of each arm.
+        """
         targets, counts, dual = batch.targets, batch.counts, batch.dual
         if targets is None:
             return {}
-        squares, error = targets.contrasts.squares, np.sqrt(targets.gap_variance)
+        squares, error = targets.contrasts.squares, targets.error
         variance = self._variance
         if self.learns_variance:  # as it is estimated now
             variance = np.where(self._is_known, 0.0, estimates.readings.probes.noise_scale**2)
