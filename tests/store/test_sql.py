@@ -29,6 +29,7 @@ from store_workers import (
 )
 from surepick.errors import DamageError, StoreError
 from surepick.store import START, Draft, Snapshot, open_store
+from surepick.store.connections import Database
 from surepick.store.log import checked, seal
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -67,8 +68,9 @@ def test_what_was_acknowledged_before_a_kill_is_there_once(log, url, tmp_path):
     assert len(keys) - 2 * len(acknowledged) <= 2 * 30  # each worker had at most one append in flight
 
 
-def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url, tmp_path):
-    log = open_store(sqlite_url, patience=0.3).create("trips", [note()])
+def test_waiting_ends_with_a_clear_error_and_then_works_again(sqlite_url, tmp_path, monkeypatch):
+    monkeypatch.setattr(Database, "patience", 0.3)
+    log = open_store(sqlite_url).create("trips", [note()])
     head = log.head()
     (holder,) = crowd(1, hold, sqlite_url, tmp_path / "ready")
     wait_for((tmp_path / "ready").exists)
@@ -233,7 +235,7 @@ def test_no_fork_loses_what_its_child_writes(sqlite_url, how):
 def append_when_told(url, head, ready, go):
     """Open a store, wait for a word, and append; 1 if the store refuses."""
     try:
-        store = open_store(url, patience=1)
+        store = open_store(url)
         log = store.log("trips")
         os.write(ready, b".")
         os.read(go, 1)

@@ -222,14 +222,6 @@ class StoreContract:
         keys = [str(event.key) for event in log.read()][1:]
         assert sorted(keys) == sorted(f"{i}{sign}{j}" for i in range(4) for j in range(20) for sign in "+-")
 
-    def test_a_thread_may_disconnect_and_go_on(self, store, log):
-        store.disconnect()
-        with log.transaction(after=log.head()):
-            store.disconnect()
-            head = log.append([note("b")], expected=log.head())
-        store.disconnect()
-        assert log.head() == head
-
 
 class LastingStoreContract(StoreContract):
     """The further laws of a store that outlives the program; `reopen` opens the same place again."""

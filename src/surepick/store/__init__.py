@@ -25,13 +25,10 @@ __all__ = [
 ]
 
 
-def open_store(
-    url: str, *, create: bool = True, read_only: bool = False, patience: float | None = None
-) -> Store:
+def open_store(url: str, *, create: bool = True, read_only: bool = False) -> Store:
     """The store at this address: sqlite:///file.db, postgresql://..., memory://, or the path of a file.
 
     A store that is not there yet is made, unless `create` is false or it is opened for reading only.
-    `patience` is how many seconds to wait for other writers (default 60).
 
     >>> open_store("memory://").names()
     []
@@ -46,6 +43,4 @@ def open_store(
             f"there is no store at {database.place}; name one by --store, or make one with `surepick new`",
             field="store",
         )
-    if patience is not None:
-        database.patience = patience
     return SqlStore(database)

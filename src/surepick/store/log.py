@@ -174,10 +174,7 @@ class Store(ABC):
     def log(self, name: str) -> Log:
         """Return the log that has this name now."""
 
-    def disconnect(self) -> None:  # noqa: B027  # memory has nothing open
-        """Close this thread's connection, unless it is in a transaction; it is opened again when needed."""
-
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:  # noqa: B027  # memory has nothing open
         """Close files and connections; what was acknowledged stays."""
 
 

@@ -87,10 +87,6 @@ class SqlStore(Store):
             raise unknown(name, self)
         return SqlLog(self._database, name, rows[0][0])
 
-    def disconnect(self) -> None:
-        if self._database.inside() is None:
-            self._database.disconnect()
-
     def close(self) -> None:
         self._database.close()
 
