@@ -84,7 +84,7 @@ def certify(name: str, state: SessionState, end: Event) -> Certificate:
         else dict(zip(setup.problem.arm_names, setup.prior.worth.tolist(), strict=True)),
         added=tuple(event.name for event in state.added) or None,
         proof=None if state.plan is None else state.run.proof(),
-        **_others(state),
+        **_plans_left(state),
     )
 
 
@@ -167,8 +167,12 @@ def guarantee_of(state: SessionState) -> Guarantee:
     return setup.policy.guarantee_on(setup.problem).if_gaussian(called is not None and called.gaussian)
 
 
-def _others(state: SessionState) -> dict[str, Any]:
-    """The plans that the best one is among; with an answer, those proved to be within epsilon of the best."""
+def _plans_left(state: SessionState) -> dict[str, Any]:
+    """Return the fields of a certificate about the plans beside the answer that are left.
+
+    Without an answer those are the plans that the best one is among. With one they are the plans that are
+    proved to be within epsilon of the best.
+    """
     standing, problem, policy = state.standing(), state.problem, state.setup.policy
     if state.plan is not None:
         also = also_good(problem, policy, standing)

@@ -32,26 +32,26 @@ class RunStatistics:
 
         Of plan probes, the counts are those of each arm's readings.
         """
-        none = Evidence.none_of(problem)
-        counts, sums = none.counts, none.sums
+        empty = Evidence.none_of(problem)
+        counts, sums = empty.counts, empty.sums
         together: dict[int, list[float]] = {}  # by reading: plan probes that hold an arm read the same one
-        read: list[_Read] = []
+        by_probe: list[_Read] = []  # the values of each reading of one probe after the other
         for one in batch:
             if not problem.plays:
                 counts[one.probe] = len(one.uses)
             columns = list(zip(*one.uses, strict=True))
             for reading, column in zip(problem.readings_of(one.probe), columns, strict=bool(columns)):
                 together.setdefault(reading, []).extend(column)
-                read.append((reading, list(column)))
+                by_probe.append((reading, list(column)))
         for reading, values in together.items():
             sums[reading] = math.fsum(values)
             if problem.plays:
                 counts[reading] = len(values)
-        for reading, values in _apart(problem, read):
+        for reading, values in _without_shared_noise(problem, by_probe):
             for value in values:
                 self.noise[reading].add(value)
         n_uses = sum(len(one.uses) for one in batch)
-        self.evidence = self.evidence + none.with_sums(counts, sums, n_uses)
+        self.evidence = self.evidence + empty.with_sums(counts, sums, n_uses)
         return counts, sums
 
     def lengthen(self, n_arms: int) -> None:
@@ -87,7 +87,7 @@ class RunStatistics:
         return seen
 
 
-def _apart(problem: AnyProblem, read: list[_Read]) -> Iterator[_Read]:
+def _without_shared_noise(problem: AnyProblem, read: list[_Read]) -> Iterator[_Read]:
     """Yield the recorded values by reading, with shared noise removed, as the noise check needs them."""
     probes = problem.probes
     if probes is None or probes.unknown or not probes.covariances:

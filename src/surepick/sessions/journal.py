@@ -257,6 +257,7 @@ class Journal:
         return [__version__, SNAPSHOT_FORMAT, policy.name, policy.version]
 
     def _open_whole(self) -> tuple[SessionState, Head]:
+        """Return the state from the beginning of the log, with the values of all batches."""
         state, begin = SessionState(self._given), self.created.head
         return state, self._fold(state, self.log.read(after=begin), begin)
 

@@ -222,7 +222,7 @@ class Streams:
         stream.last = max(stream.last, index)
         stream.empty.add(index)
         stream.extra.discard(index)
-        if index >= stream.cursor:
+        if index >= stream.cursor:  # the open batch may have asked for it: it takes the next place instead
             before = stream.n_missing
             stream.ask(len(stream.asked))
             self.n_missing += stream.n_missing - before

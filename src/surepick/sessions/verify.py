@@ -109,10 +109,14 @@ class Replay:
         self.oracle = oracle
         self.reached: Event | None = None  # the last row that was read
         self.last: Event | None = None  # the last row that was accepted
-        self.ends: list[Event] = []
-        self.all: list[Event] = []  # where the plans are known by a function
-        self.n_extra = 0  # when the session last ended
-        self._keys: set[str] = set()
+        self.ends: list[Event] = []  # rows with which the session ended; it may have been extended since
+        # All rows, where plans are known by a function: a certificate can be of a session that was opened
+        # without it, and to make that one again they are replayed without it.
+        self.rows: list[Event] = []
+        self.n_extra = (
+            0  # extra measurements when the session last ended: later ones leave a certificate valid
+        )
+        self._keys: set[str] = set()  # of the rows so far
 
     def judge(self, rows: Iterable[Event], end: Callable[[], int], given: Body | None) -> Verdict:
         """Replay the log, compare the certificate with it if there is one, and return the verdict.
@@ -187,7 +191,7 @@ class Replay:
         require(type(row.time) is float and math.isfinite(row.time), "its time is no finite number", "time")
         event = decode_strictly(row.kind, row.body)
         if self.oracle is not None:
-            self.all.append(row)
+            self.rows.append(row)
         if self.last is None:
             require(row.kind == "created" and row.key is None, "a log begins with 'created'", "kind")
             self.state = SessionState(checked_setup(json.loads(row.body), self.oracle))
@@ -218,7 +222,7 @@ class Replay:
             return ["the session went on after this certificate; ask for a new one"], []
         needs_function = codec.needs_function(codec.problem_to_json(state.given.problem))
         if given.get("knows_plans") is False and needs_function:  # as it is shown without the function
-            created, *rest = self.all
+            created, *rest = self.rows
             state = SessionState(Setup.from_json(json.loads(created.body), absent))
             for event in rest:
                 state.apply(decode(event.kind, event.body))

@@ -115,7 +115,7 @@ class Database(ABC):
     """
 
     dialect: ClassVar[str]
-    remote: ClassVar[bool]  # a statement is a round trip: few long ones, and an append is a single one
+    remote: ClassVar[bool]  # a server, to which several statements go in one round trip
     list_tables: ClassVar[str]
     lock_schema: ClassVar[str | None] = None  # within a transaction: no other process makes tables
     place: str  # for people; without password
@@ -205,8 +205,9 @@ class Database(ABC):
         try:
             return inside.run([*batch, COMMIT], ends=True)[:-1]
         except self.errors as error:
-            why = self.explain(error)
-            raise (OutcomeUnknownError(str(why)) if self.is_gone(error) else why) from error
+            if self.is_gone(error):
+                raise OutcomeUnknownError(str(self.explain(error))) from error
+            raise self.explain(error) from error
 
     @contextmanager
     def transaction(

@@ -100,6 +100,7 @@ class SqlLog(Log):
         self._number = number  # its id, which is never used again when the log is deleted
 
     def _query(self, text: str, **parameters: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement about this log."""
         return self._database.query(text, {"session_id": self._number, **parameters})
 
     def head(self, *, at: int | None = None) -> Head:
