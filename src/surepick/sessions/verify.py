@@ -113,9 +113,8 @@ class Replay:
         # All rows, where plans are known by a function: a certificate can be of a session that was opened
         # without it, and to make that one again they are replayed without it.
         self.rows: list[Event] = []
-        self.n_extra = (
-            0  # extra measurements when the session last ended: later ones leave a certificate valid
-        )
+        # Extra measurements when the session last ended; a certificate stays valid when others come later.
+        self.n_extra = 0
         self._keys: set[str] = set()  # of the rows so far
 
     def judge(self, rows: Iterable[Event], end: Callable[[], int], given: Body | None) -> Verdict:
