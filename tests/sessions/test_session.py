@@ -15,6 +15,7 @@ from surepick.policies import RAGE, GenTSExplore, Peace, TSExplore
 from surepick.sessions.commands import doubts
 from surepick.sessions.events import AHEAD, Decision
 from surepick.sessions.journal import Journal
+from surepick.sessions.run import PolicyRun
 from surepick.sessions.session import Session
 from surepick.simulation import State
 from surepick.store import Event, MemoryStore, open_store
@@ -140,6 +141,22 @@ def test_a_snapshot_that_does_not_fit_is_no_snapshot(body, sqlite_url, monkeypat
     assert again.state().n_values == session.state().n_values
     expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
     assert same_run(run_to_end(again, tapes), expected)
+
+
+@pytest.mark.parametrize("is_quick", [True, False])
+def test_a_value_is_recorded_although_the_policy_then_fails(is_quick, sqlite_url, monkeypatch):
+    session, tapes = new(sqlite_url), Tapes()
+    answer(session, lambda request: tapes.value(request.token), n=12)
+    monkeypatch.setattr(Journal, "_is_quick", lambda self: is_quick)  # within the transaction, or after it
+    monkeypatch.setattr(PolicyRun, "propose", lambda self, number: {}["no such plug-in"])
+    (request,) = session.ask()
+    with pytest.raises(KeyError):
+        session.tell(request, tapes.value(request.token))
+    monkeypatch.undo()
+    assert [m.token for m in Session.load(sqlite_url, "mine").measurements()][-1] == request.token
+    expected = sp.simulate(problem(), Tapes(), policy=sp.CombGapE(delta=0.1), seed=3)
+    assert same_run(run_to_end(session, tapes), expected)
+    assert holds(session)
 
 
 class CountingDict(dict[int, float]):

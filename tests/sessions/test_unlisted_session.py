@@ -179,15 +179,10 @@ def test_without_its_function_a_session_can_be_looked_at(ended):
         looked.verify()
 
 
-def test_a_session_with_prior_data_can_be_looked_at_without_its_function():
+def test_a_running_session_with_prior_data_can_be_looked_at_and_not_changed():
     problem = own_problem()
     prior = problems.PriorData.from_guess(problem, np.ones(5), 1.0)
     session = new(problem=problem, policy=sp.BetGapE(), prior=prior)
-    assert Session.load(session.store, "mine", read_only=True).status == "running"
-
-
-def test_a_running_session_can_be_looked_at_and_not_changed():
-    session = new()
     requests = session.ask(5)
     for request in requests[:3]:
         session.tell(request, 1.0)
