@@ -9,13 +9,12 @@ import pytest
 
 import surepick as sp
 from common import largest
-from forged_logs import lines_of, sealed
+from forged_logs import lines_of, verdict_on
 from session_tools import Tapes, answer, holds, run_to_end
 from surepick.inference.wealth import COMMON
 from surepick.policies import Challenge
 from surepick.policy import Policy
 from surepick.sessions.session import Session
-from surepick.sessions.verify import verify_events
 
 PLANS = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
 MEANS = np.array([0.8, 0.4, 0.0])
@@ -52,11 +51,6 @@ def value_of(session, token):
 def measured(session, most=5000):
     """Answer what is asked, this many times at most."""
     return answer(session, lambda one: value_of(session, one.token), n=most, at_once=min(50, most))
-
-
-def verdict_on(log):
-    events = sealed(log)
-    return verify_events("s", events, events[-1].head)
 
 
 def numbers_of(session):

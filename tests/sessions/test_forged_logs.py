@@ -10,7 +10,7 @@ import pytest
 
 import surepick as sp
 from common import largest
-from forged_logs import ANYWHERE, MOST_ROUNDS, NOISE, RULES, Line, forged, forgeries, honest, sealed
+from forged_logs import ANYWHERE, MOST_ROUNDS, NOISE, RULES, Line, forged, forgeries, honest, verdict_on
 from policy_contract import CASES, is_peer
 from session_tools import problem
 from surepick.errors import SurepickError
@@ -40,11 +40,6 @@ def log_of(name):
     if name == "readings":
         return honest(PAIRED, sp.BetGapE(delta=0.1))
     return honest(problem(noise=NOISE), POLICIES[name])
-
-
-def verdict_on(log):
-    events = sealed(log)
-    return verify_events("mine", events, events[-1].head)
 
 
 @pytest.mark.parametrize("name", [*POLICIES, *WITHOUT_A_LIST, "readings"])
