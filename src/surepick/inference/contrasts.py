@@ -214,19 +214,24 @@ class DenseReadings(Dense):
     ) -> tuple[Any, FloatArray, FloatArray]:
         """Return w, v and a bound on the bias of each contrast; v is infinite where it is no rounding.
 
-        That catches a contrast which this batch does not show, a failed factorisation and a nan. `largest` is
-        the largest whitened average before the batch.
+        With A = (X'NX)^+ X'N of the readings in the batch, (rank, n_used), and contrasts y, (n, rank):
+
+            w = y A N^-1 (of one use),   v = y A N^-1 A' y',   bias = |y - y A X| times the largest |mu|.
+
+        A mean of a reading is at most `MEAN_BOUND` (1 + largest) noise scales, `largest` being the largest
+        whitened average before the batch, and |mu| at most `_reach` times that. A bias that is more than
+        rounding shows a contrast that is not in the span of the batch, a failed factorisation or a nan.
         """
         used = np.flatnonzero(uses[self.owner])
         n = uses[self.owner[used]].astype(float)
-        averages = _least_squares(self.rows[used], n)  # A: weights of averages, (rank, n)
-        variance = np.einsum("jd,jd->j", contrasts.rows @ ((averages / n) @ averages.T), contrasts.rows)
+        y, A = contrasts.rows, _least_squares(self.rows[used], n)
+        variance = np.einsum("jd,jd->j", y @ ((A / n) @ A.T), y)
         # the residual in the caller's coordinates, so that rounding of the basis is part of it
-        residual = contrasts.rows @ (self.basis - averages @ self._white[used])
+        residual = y @ (self.basis - A @ self._white[used])
         bias = np.linalg.norm(residual, axis=1) * self._reach * MEAN_BOUND * (1.0 + largest)
         is_shown = bias <= TOLERATED_BIAS * np.sqrt(np.maximum(variance, 0.0))  # false for a nan
         each = np.zeros((len(contrasts), len(self.owner)))
-        each[:, used] = contrasts.rows @ averages / n
+        each[:, used] = y @ A / n
         weights = self.probes.unwhiten_weights(each)
         return weights, np.where(is_shown, variance, np.inf), np.where(is_shown, bias, 0.0)
 

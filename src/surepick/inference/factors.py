@@ -79,7 +79,14 @@ class SubGaussian(Factor):
     def log_mixture(
         self, gap: FloatArray, variance: FloatArray, centre: FloatArray, prior_variance: FloatArray
     ) -> FloatArray:
-        """Return the log of the mean factor, in closed form: the integrand is Gaussian in g."""
+        """Return the log of the mean factor, in closed form.
+
+        Prior density times F_g is Gaussian in g, in proportion to exp(-(g - mode)^2 / (2 posterior)), with
+
+            1 / posterior = 1 / prior_variance + 1 / v,  mode / posterior = centre / prior_variance + D / v.
+
+        Its integral over g > 0 is divided by that of the prior.
+        """
         from scipy.special import log_ndtr
 
         posterior = 1.0 / (1.0 / prior_variance + 1.0 / variance)
@@ -189,23 +196,27 @@ class Student(Factor):
 def _log_mean_exp(n: int) -> Callable[[FloatArray], FloatArray]:
     """Return a -> log E exp(a chi_n) for |a| <= 36 as a table with cubic steps, with an error below 1e-9.
 
-    chi_n is the length of a standard normal vector of n numbers. With s = log chi the expectation is
-    const * integral of exp(n s - w^2/2 + a w) ds, w = exp(s). The integrand falls off doubly exponentially,
-    so that an equidistant sum around its mode has all digits. The slope is E[w exp(a w)] / E exp(a w).
+    chi_n is the length of a standard normal vector of n numbers, with the density
+    w^(n-1) exp(-w^2/2) / (2^(n/2-1) Gamma(n/2)). With s = log w the expectation is, up to that constant, the
+    integral of exp(n s - w^2/2 + a w) ds. The integrand falls off doubly exponentially, so that an
+    equidistant sum around its mode has all digits: steps of .4 widths, a width being 1 / sqrt of minus the
+    second derivative of the exponent there. The slope is E[w exp(a w)] / E exp(a w).
     (A spline of scipy.interpolate would do, but its import takes longer than a hundred decisions.)
     """
     a = np.linspace(-36.0, 36.0, 7201)
-    mode = 0.5 * (a + np.sqrt(a * a + 4.0 * n))
+    mode = 0.5 * (a + np.sqrt(a * a + 4.0 * n))  # the w at which n - w^2 + a w = 0
     width = 1.0 / np.sqrt(mode * mode + n)
-    s = np.log(mode)[:, None] + width[:, None] * np.arange(-40, 26) * 0.4
+    s = np.log(mode)[:, None] + width[:, None] * np.arange(-40, 26) * 0.4  # (n_a, n_nodes)
     w = np.exp(s)
     terms = n * s + w * (a[:, None] - 0.5 * w)
     logs = log_sum_exp(terms)
     step = a[1] - a[0]
-    slopes = step * np.exp(log_sum_exp(terms + s) - logs)
+    slopes = step * np.exp(log_sum_exp(terms + s) - logs)  # for a step of the table
     logs += np.log(0.4 * width) - (0.5 * n - 1.0) * math.log(2.0) - math.lgamma(0.5 * n)
+    # the cubic with these values and slopes at both ends of a step (Hermite)
     rise = np.diff(logs)
-    second, third = 3.0 * rise - 2.0 * slopes[:-1] - slopes[1:], slopes[:-1] + slopes[1:] - 2.0 * rise
+    second = 3.0 * rise - 2.0 * slopes[:-1] - slopes[1:]
+    third = slopes[:-1] + slopes[1:] - 2.0 * rise
 
     def table(x: FloatArray) -> FloatArray:
         k = np.clip(((x - a[0]) / step).astype(int), 0, len(rise) - 1)

@@ -62,12 +62,6 @@ def test_a_session_counts_them_and_keeps_the_price(tmp_path):
     assert again.outcome.cost == again.outcome.n_measured + 7.0 * again.outcome.n_rounds
 
 
-@pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf"), "ten", True])
-def test_what_is_no_price_is_refused(price):
-    with refuses("setup_cost"):
-        largest(np.eye(2), setup_cost=price)
-
-
 def test_plans_that_cannot_be_listed_have_none():
     problem = sp.OracleProblem(lambda w: np.eye(3)[np.argmax(w)], 3, noise=1, goal="largest")
     with refuses("setup_cost"):

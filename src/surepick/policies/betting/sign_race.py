@@ -161,7 +161,7 @@ class SignRaceRun(Run):
         self.leader = int(candidates[np.argmax(self.wins[np.ix_(candidates, candidates)].sum(axis=1))])
 
     def log_evidence(self) -> FloatArray:
-        """Return for each plan the log of the evidence that it does not speak against the leader."""
+        """Return the log evidence against each plan, as a rival of the leader: it is ruled out at 1/delta."""
         return np.asarray(self.peak[self.leader if self._margin else 0])
 
     def standing(self) -> Standing:
