@@ -166,7 +166,8 @@ def test_the_sdist_makes_the_same_wheel_and_holds_what_it_needs(tmp_path):
     again, _ = build(tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "again")
     names = [sorted(zipfile.ZipFile(one).namelist()) for one in (wheel, again)]
     assert names[0] == names[1]
-    assert {"surepick/py.typed", "surepick/inputs/starters/paths.toml"} <= set(names[0])
+    needed = ("py.typed", "inputs/starters/paths.toml", ".agents/skills/surepick/SKILL.md")
+    assert {f"surepick/{name}" for name in needed} <= set(names[0])
     assert not [name for name in names[0] if not name.startswith(("surepick/", "surepick-"))]
 
 

@@ -1,5 +1,6 @@
 """Cases and the numbers that their rows give."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -101,6 +102,12 @@ def test_the_summary_of_tiny_rows_is_as_computed_by_hand():
     assert found.multiple.mean.number == pytest.approx((2 + 8 + 36 + 50) / 4)
     assert (found.wrong, found.answers, found.cut_off, found.cpu_seconds) == (1, 4, 0, 0.5)
     assert (found.wrong_leads, found.loss) == (1, 0.5)
+
+
+def test_a_run_without_a_leader_is_wrong_and_has_no_loss():
+    without = dataclasses.replace(made_up(10, 1), leader=None, loss=None)
+    found = summarize([made_up(10, 0, correct=False), without])
+    assert (found.wrong_leads, found.loss) == (2, 2.0)
 
 
 def test_trials_without_a_row_or_an_answer_say_nothing():

@@ -205,14 +205,14 @@ class SequentialRun(RoundRun):
 
     def _judge(self) -> Answer | None:
         """Return the answer, or None if more is needed."""
-        leader, gaps, radii = self._gaps_and_radii()
-        return leader if (gaps + self._epsilon > radii).all() else None
+        leader, gaps, widths = self._gaps_and_radii()
+        return leader if (gaps + self._epsilon > widths).all() else None
 
     def _compare(self) -> Standing:
         """Return the leader, the rival that is hardest to tell from it, their gap and its radius."""
-        leader, gaps, radii = self._gaps_and_radii()
-        rival = int(np.argmin(gaps - radii))
-        return Standing(leader, rival, float(gaps[rival]), float(radii[rival]))
+        leader, gaps, widths = self._gaps_and_radii()
+        rival = int(np.argmin(gaps - widths))
+        return Standing(leader, rival, float(gaps[rival]), float(widths[rival]))
 
     def _decide(self, rng: np.random.Generator) -> Measure | Stop:
         """Return every option once, the method's choice, or the answer."""
