@@ -108,7 +108,7 @@ class ArmEstimates:
         ([0.0, 1.0, 3.0], [0.0, 0.71, inf])
         """
         plans, row = problem.oriented, problem.vector(plan) * problem.sign
-        squares = squares_of(plans) if squares is None else squares
+        squares = plans**2 if squares is None else squares
         gap = float(row @ self.means) - np.asarray(plans @ self.means)
 
         def squared_distance(weights: FloatArray) -> FloatArray:  # (row - plan)^2 @ weights, multiplied out
@@ -207,12 +207,6 @@ def between(problem: AnyProblem, lead: Answer, rival: Answer, evidence: Evidence
     contrast = problem.sign * (problem.vector(lead) - problem.vector(rival))
     (gap,), (error,) = estimates(problem, evidence).gaps(contrast[None])
     return float(gap), float(error)
-
-
-def squares_of(plans: Plans) -> Plans:
-    """Return every entry squared."""
-    squares: Plans = plans**2 if isinstance(plans, np.ndarray) else plans.multiply(plans).tocsr()
-    return squares
 
 
 N_WORLDS = 300

@@ -36,7 +36,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, Plans
-from surepick.core.evidence import ArmEstimates, Evidence, squares_of
+from surepick.core.evidence import ArmEstimates, Evidence
 from surepick.core.guarantee import Guarantee
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.plan_sets import plan_set
@@ -96,7 +96,7 @@ class PickRun(PooledRun):
 
     @cached_property
     def _squares(self) -> Plans:
-        return squares_of(self._problem.oriented)
+        return self._problem.oriented**2
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
         """Ask for one measurement of each relevant arm first, then for the next batch; never stop."""
