@@ -101,3 +101,11 @@ def test_keep_or_replace_within_known_means():
             outcome = sp.simulate(chosen, Gaussian(means), policy=policy, seed=seed)
             assert outcome.plan in answers
             assert outcome.counts[3] == 0
+
+
+@pytest.mark.parametrize(("mean", "answer"), [(3.0, 0), (0.2, 2)])
+def test_a_plan_that_is_surely_no_worse_than_the_incumbent_may_be_better(mean, answer):
+    """Plan 1 is worth as much as the incumbent, plan 0 up to 5 more."""
+    chosen = largest([[1, 1, 0], [1, 0, 0], [1, 0, 1]], known={"arm 1": (0.0, 5.0), "arm 2": 0.0})
+    outcome = sp.simulate(chosen, Gaussian([1.0, mean, 0.0]), policy=Challenge(2, 0.1, 0.5), seed=1)
+    assert outcome.plan == answer

@@ -183,7 +183,10 @@ class KeepOrReplace(Best):
             self._of_challenger(best).peak[:] = CERTAIN
             self.is_out[:] = True
         else:
-            self.is_out[best] = True  # it is worth as much as the incumbent
+            # a plan that differs from the incumbent in known arms alone is worth as much; others may be worth
+            # more, since their least advantage is no more than a bound
+            y = as_dense(self.given[plans] - self.given[[self.leader] * len(plans)])
+            self.is_out[plans[(advantage == 0) & ~y.any(axis=1)]] = True
         self.is_out[self.leader] = False
 
     def _least_advantage(self, plans: IntArray) -> FloatArray:
