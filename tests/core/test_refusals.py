@@ -66,7 +66,7 @@ CASES = [
     (problem, "plausible", ("much", (2, 1), [(0, 1)] * 3, [(0, "x"), (0, 1)])),
     (problem, "noise_kind", ("loud",)),
     (problem, "noise", ({"noise": None, "noise_kind": "bounded variance"},)),
-    (problem, "setup_cost", (-1, NAN, "much", True)),
+    (problem, "setup_cost", (-1, NAN, np.inf, "much", True)),
     (problem, "plans", ([plan, "tea"] for plan in EVERY_SUM)),
     (
         problem,
