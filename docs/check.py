@@ -1,46 +1,54 @@
-"""Check an exported surepick log on its own: python check.py log.json [certificate.json]
+"""Check an exported surepick log on its own.
+
+    python check.py log.json                       a list of plans, or the best plan of a polytope
+    python check.py log.json certificate.json      a polytope within epsilon
+    python check.py log.json --oracle best.py      behind an oracle: best(weights), as the session had it
+    python check.py log.json --plans plans.csv     the same, by a list of them with a column for each arm
 
 `surepick export -o log.json` writes the log, and -o certificate.json the certificate. This program needs
 NumPy alone and shares no code with surepick. It checks the chain of checksums, computes from the values how
 much wealth each recorded bet won or lost, and compares the wealth with 1/delta. It prints the guarantee of
 the answer (exit code 0), or what fails or is not covered (exit code 1).
 
-Covered:
-- questions about a list of plans: the best plan, a plan within epsilon, all plans within epsilon, the best
-  within a limit, keep or replace;
-- questions about all plans of a polytope: the best plan, or one within epsilon (of known noise; its proof is
-  a tree of boxes in the certificate);
-- measurements arm by arm or by probes;
-- noise of a stated size, of bounded variance or of unknown size, and readings between bounds;
-- known means, prior data, plans and arms that arrive, extra and removed values, a smaller delta, a final
-  batch.
+Why this is enough (docs/theory.md): counts, bets and stakes are fixed before the values of their batch, so it
+does not matter how they were chosen. Every hypothesis, such as "plan j is the best", has a row of wealth. A
+bet multiplies the wealth of its row by a factor; if the hypothesis is true, the mean of the factor is at most
+1. All wealth against the truth comes from one amount of 1, so it never rises on average. By Ville's
+inequality it ever reaches 1/delta with probability at most delta. Each question below names its hypotheses
+and says what its answer needs.
 
-Not covered:
-- plans behind an oracle: the proof that no rival is left asks the oracle, and a log has none;
-- plans of a polytope within epsilon of unknown noise;
-- policies that do not bet in batches; arms that arrive beside probes; lists of more than 2e7 amounts;
-- a log without an answer, such as one whose budget is spent: "no answer is proved" (use `surepick verify`).
+How to read it in twenty minutes: FACTORS (the one of your noise), WEALTH (who may bet how much), MEASUREMENTS
+(what a batch shows of a gap), then your question, and THE LOG last (nothing is bet after it is seen). Where
+plans are listed, each has a row. Where they are not, something has to be shown of all plans at once:
 
-Why this is enough (docs/theory.md): counts, bets and stakes are recorded before the values of their batch,
-so it does not matter how they were chosen. Every hypothesis, such as "plan j is the best", has a row of
-wealth. A bet multiplies the wealth of its row by a factor; if the hypothesis is true, the mean of the factor
-is at most 1. All wealth against the truth comes from one amount of 1, so it never rises on average. By
-Ville's inequality it ever reaches 1/delta with probability at most delta. Each question below names its
-hypotheses and says what its answer needs.
+- the best plan of a polytope: the edges at its vertex are the rows;
+- a polytope within epsilon: the certificate has a tree of boxes. Only its splits and prices are taken from
+  there, which may be any numbers; the wealth against the plans of a box is computed here;
+- behind an oracle: a search through boxes of plans, where the oracle finds the plan that is hardest to rule
+  out. You have to trust that it returns the best plan for any weights: it may be your own function, or a few
+  lines that you write. Without it the program checks all but that no other plan is left, and says so.
+
+Covered beside: probes on lists; noise of a stated size, of bounded variance or of unknown size, and readings
+between bounds; known means, prior data, plans and arms that arrive, extra and removed values, a smaller
+delta, a final batch.
+
+Not covered: whole plans as probes behind an oracle; unknown noise behind an oracle, or on a polytope within
+epsilon; policies that do not bet in batches; arms that arrive beside probes; lists of more than 2e7 amounts;
+a log without an answer, such as one whose budget is spent: "no answer is proved" (use `surepick verify`).
 
 You have to trust the assumptions that are printed, that values were recorded as they were measured, and that
 the log was not rewritten as a whole (compare its last checksum with a copy). A decision also repeats two
 numbers that follow from the values before it. No guarantee rests on them; they reveal a log that was changed
 in parts.
-
-To check one session by reading, you need the factor of its noise, Book, Data, its question and Log.
 """
 
+import argparse
+import csv
 import hashlib
 import itertools
 import json
 import math
-import sys
+import runpy
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -389,6 +397,7 @@ class Question:
     """What all questions share. `claims` divide delta; `book` is of the first, `second` of the other."""
 
     claims, takes_changes = 1, True  # whether plans may arrive, and a final batch be called
+    unless_same = "FAILED"  # the verdict where a recorded number is not found again
     is_over = False
 
     @property
@@ -411,6 +420,9 @@ class Question:
             if is_final:
                 self.test(bets[-1], gaussian)
 
+    def begin(self, d):
+        """Take a decision, before its numbers are compared."""
+
     def settle(self, bet):
         self.data.settle(bet)
 
@@ -421,14 +433,25 @@ class Question:
         self.book.look()
         self.second.look()
 
-    def compare(self, recorded, leader):
+    def as_leader(self, plan):
+        """Return an answer as a decision names a leader."""
+        return plan
+
+    def named(self, plan):
+        """Return a plan that is in no list by its amounts."""
+        amounts = [f"{x:.4g} x {arm}" for arm, x in zip(self.arms, plan, strict=True) if abs(x) > 1e-9]
+        return " + ".join(amounts) or "nothing"
+
+    def compare(self, recorded):
         """Check the two numbers of a decision that every value moves."""
         found = {"value_sum": self.data.value_sum}
+        leader = recorded["leader"] if "leader" in recorded else self.as_leader(recorded["plan"])
         if leader is not None:
             found["wealth"] = 0.0 if leader == -1 else self.mean_wealth(leader)
         for name, x in found.items():
             words = f"its {name} is {recorded[name]!r}, and the values before it give {x!r}"
-            need(x is None or abs(recorded[name] - x) <= 1e-6 * max(1.0, abs(x)), words)
+            is_same = x is None or abs(recorded[name] - x) <= 1e-6 * max(1.0, abs(x))
+            need(is_same, words, self.unless_same)
 
 
 class Best(Question):
@@ -673,6 +696,8 @@ class KeepOrReplace(Best):
         return f"{self.names[plan]!r} is better than {old!r}"
 
 
+# POLYTOPES: all amounts within linear limits
+
 ROUNDING = 2.0**-40  # more than the error of a sum of 4,000 products, as a share of their sizes
 
 
@@ -837,10 +862,6 @@ class BestVertex(Question):
         need(is_best, NOT_PROVED)
         return f"{self.named(plan)} is {self.goal}"
 
-    def named(self, plan):
-        amounts = [f"{x:.4g} x {arm}" for arm, x in zip(self.arms, plan, strict=True) if abs(x) > 1e-9]
-        return " + ".join(amounts) or "nothing"
-
 
 class WithinPolytope(BestVertex):
     """Which plan of a polytope is within epsilon of the best? The average of the leaders of a series.
@@ -1001,20 +1022,433 @@ class WithinPolytope(BestVertex):
         return not boxes
 
 
+# PLANS BEHIND AN ORACLE: no list of them, but a function that finds the best one
+
+BY_GAP, FIXED = [0.15, 0.5, 1.5], [0.5**k for k in range(6)]  # common bets, in two recorded sizes
+N_COMMON = len(BY_GAP) + len(FIXED)
+ACCOUNTS = 8  # within epsilon: accounts of leaders that are kept
+BIAS, SHRINKAGE = 0.35 * math.log(300.0), 0.15  # mixtures are centred so many standard errors lower
+MOST_CALLS = 10**6  # of an oracle, for one claim
+
+
+class Plans:
+    """All plans, by a function best(weights); for whole numbers also best_within(weights, lower, upper).
+
+    They return the best plan of all, or within bounds (None if there is none). Here larger is better: where
+    the goal is the smallest total plans are the negated vectors, so that the weights are the user's own.
+    """
+
+    def __init__(self, best, best_within, sign):
+        self.of_all, self.within, self.sign, self.n_calls = best, best_within, sign, 0
+
+    def best(self, weights, low, high):
+        """Return a plan of the box with the largest value, or None where the box has none."""
+        self.n_calls += 1
+        need(self.n_calls < MOST_CALLS, "the search through all plans has no end")
+        if self.within is not None and np.isfinite([low, high]).any():
+            ends = (low, high) if self.sign > 0 else (-high, -low)
+            plan = self.within(weights.copy(), *ends)
+        elif self.within is not None:
+            plan = self.of_all(weights.copy())
+        else:  # zeros and ones: a pinned entry is worth more than all others together
+            towards = low + high - self.sign
+            large = 2 * np.abs(weights) @ (high - low) or 1.0
+            plan = self.of_all(weights * (high - low) + large * towards)
+        if plan is None:
+            return None
+        plan = self.sign * np.array(plan, dtype=float)
+        need(plan.shape == low.shape and (np.rint(plan) == plan).all(), "the oracle returns no plan")
+        is_inside = (plan >= low).all() and (plan <= high).all()
+        need(is_inside or self.within is None, "the oracle returns a plan beyond the bounds")
+        return plan if is_inside else None
+
+    def slack(self, weights, low, high):
+        """Return what the value of `best` may miss by rounding."""
+        size = np.abs(weights) @ np.maximum(np.abs(low), np.abs(high))
+        return ROUNDING * (size if self.within else size * (1 + 2 * len(low)))
+
+
+def are_whole(oracle):
+    """Return whether plans are of whole numbers, not of zeros and ones alone."""
+    return "best_within" in oracle or oracle["kind"] in ("knapsack", "production")
+
+
+class Account:
+    """Stakes and bets against all plans, none of them listed; `low` and `high` hold those not ruled out.
+
+    A component of the wealth is a stake (before which batch, log, column): columns are common bets, then
+    fixed sizes, then the mixture. Claims say that a box of plans has been ruled out at a time.
+    """
+
+    def __init__(self, low, high, cash=EMPTY):
+        self.low, self.high, self.cash = low.copy(), high.copy(), cash
+        self.stakes, self.batches, self.claims, self.final = [], [], [], (None, False)
+
+    def common(self, begun, end, column):
+        """Return a common bet on these batches as constant, slope and curve of a plan."""
+        parts, nothing = [batch.common for batch in self.batches[begun:end]], np.zeros(len(self.low))
+        return [
+            sum((part[k][column] for part in parts), start) for k, start in enumerate((0.0, nothing, nothing))
+        ]
+
+
+@dataclass
+class PlanBatch:
+    """What was fixed before a batch, and what it shows of the arms."""
+
+    leader: np.ndarray
+    sizes: np.ndarray  # of the common bets
+    means: np.ndarray  # before the batch, with their variances, and those by what came since the leader led
+    prior: np.ndarray
+    fresh: np.ndarray
+    seen: np.ndarray = None  # arms that the batch measures, or whose means are known
+    shown: tuple = ()  # averages; for bounded readings centres, uses, furthest readings and power sums
+    variance: np.ndarray = None  # of the averages
+    common: tuple = ()
+    cash: float = 0.0
+
+    @property
+    def tested(self):
+        return self.leader, self.shown[0], self.variance
+
+
+class BehindOracle(Question):
+    """Which plan behind an oracle is best, or within epsilon of the best? Rows are all plans, never listed.
+
+    One account serves all leaders; within epsilon each leader has one. With y = leader - plan, averages m
+    with variances v, a common bet of size eta multiplies the wealth against every plan by
+
+        exp(eta (y.m + epsilon) - eta^2 / 2 sum v y^2).
+
+    Plan bets are those of a list: fixed sizes, and a mixture around the gap estimated before. A decision says
+    which arms are free: on the others all plans that are left agree with the leader, and they are measured no
+    more. Each time that is a claim about boxes of plans. By Jensen's inequality the log wealth of a plan is
+    at least H(p) + sum p_r l_r(plan), p any shares of cash and common bets; on a box that is at least an
+    affine function, whose least value is one call of the oracle.
+    """
+
+    takes_changes = True
+
+    def __init__(self, data, problem, settings):
+        self.data, self.sign = data, -1.0 if problem["minimize"] else 1.0
+        self.arms, self.epsilon, self.oracle = problem["arm_names"], settings["epsilon"], problem["oracle"]
+        n, prior = len(self.arms), problem["prior"] or {"worth": 0.0, "means": 0.0}
+        self.is_whole = are_whole(self.oracle)
+        self.noise = np.where(data.is_known, 0.0, data.variance)
+        ends = (-np.inf, np.inf) if self.is_whole else (0.0, 1.0) if self.sign > 0 else (-1.0, 0.0)
+        self.low, self.high = self.everything = np.full(n, ends[0]), np.full(n, ends[1])
+        self.is_alike = ~data.is_known & ~np.isin(np.arange(n), problem["used"])  # in all plans, it is said
+        self.counts = np.zeros(n)
+        self.guides = np.zeros(n) + prior["worth"], np.zeros(n) + np.multiply(prior["worth"], prior["means"])
+        self.cash, self.next_stake, self.accounts, self.led, self.done = 0.0, 0.0, {}, {}, []
+        self.plans, self.has_removed = None, problem["has_removed"]
+        self.threshold = -math.log(settings["delta"])
+        if self.has_removed:
+            self.unless_same = "NOT COVERED: without the oracle it is not known what a removal opens again"
+
+    def ask(self, plans):
+        """Take the oracle, and find between which amounts all plans are."""
+        for trial in self.oracle.get("probes", ()):
+            found = plans.best(np.array(trial["weights"]), *self.everything)
+            need(np.allclose(found, self.sign * np.array(trial["plan"])), "the oracle is another one")
+        self.plans, self.ends, n, self.unless_same = plans, self.everything, len(self.arms), "FAILED"
+        if self.is_whole or self.is_alike.any():
+            directions = np.vstack([-np.eye(n), np.eye(n)])
+            extreme = np.array([plans.best(one, *self.everything) for one in directions])
+            self.ends = extreme.min(axis=0), extreme.max(axis=0)
+
+    def key(self, leader):
+        own = tuple(leader)
+        return own if self.epsilon or own in self.accounts else COMMON
+
+    def begin(self, d):
+        """Begin the next stage if the decision says so."""
+        for plan, delta in d.get("stages", ())[len(self.done) :]:
+            self.next_stage(np.array(plan), delta)
+
+    def must_show(self, account, leader):
+        """Return the arms on which the leader may differ from a plan that is left."""
+        low, high = account.low, account.high
+        return ~self.data.is_known & ((low < high) | (leader < low) | (leader > high))
+
+    def cash_of(self, account):
+        return float(np.logaddexp(self.cash, account.cash))
+
+    def fix(self, account, leader, arms):
+        """Claim that the plans that are left agree with the leader on these arms."""
+        now = len(account.batches), len(account.stakes), self.cash_of(account), self.threshold, account.final
+        for s in np.flatnonzero(self.must_show(account, leader) & arms):
+            claims = [(*now, *box) for box in others(account.low, account.high, s, leader[s])]
+            if self.plans and self.has_removed and not all(self.rules_out(account, one) for one in claims):
+                continue  # what had ruled these plans out was removed
+            account.claims += claims
+            account.low[s] = account.high[s] = leader[s]
+
+    def fix_all(self, account, leader):
+        """Claim that no plan is left but the leader, or such as differ in arms of known means."""
+        self.fix(account, leader, True)
+        need(not self.must_show(account, leader).any(), NOT_PROVED)
+
+    def bets(self, d):
+        data, leader = self.data, np.array(d["leader"], dtype=float)
+        need(leader.shape == self.low.shape and np.isfinite(leader).all(), "its leader is no plan")
+        if not self.led:
+            self.low, self.high = (np.where(self.is_alike, leader, end) for end in self.everything)
+        if self.key(leader) not in self.accounts:
+            self.next_stake = 0.0
+        account = self.accounts.pop(self.key(leader), None) or Account(self.low, self.high)
+        if len(self.accounts) >= ACCOUNTS:
+            del self.accounts[next(iter(self.accounts))]
+        self.accounts[self.key(leader)] = account
+        first = self.led.setdefault(tuple(leader), self.counts.copy())
+        self.fix(account, leader, ~np.isin(np.arange(len(leader)), d["free"]))
+        uses, since = self.counts + self.guides[0], self.counts - first
+        if not d["final"] and uses.sum() >= self.next_stake:
+            self.next_stake = 1.6 * uses.sum()
+            self.stake(account)
+        means = np.where(uses > 0, self.guides[1] / np.maximum(uses, 1e-300), 0.0)
+        means = np.where(data.is_known, data.known_means, np.clip(means, *data.known.T))
+        prior, fresh = (np.where(n > 0, data.variance / np.maximum(n, 1e-300), 0.0) for n in (uses, since))
+        sizes = np.append(np.multiply(BY_GAP, d["sizes"][0]), np.multiply(FIXED, d["sizes"][1]))
+        need((sizes >= 0).all() and np.isfinite(sizes).all(), "its bets have no sizes")
+        return [(account, PlanBatch(leader, sizes, means, prior, fresh))]
+
+    def stake(self, account):
+        """Stake the same against every plan: a part on common bets, the rest on plan bets."""
+        is_first = not account.stakes and not self.epsilon
+        share, fixed = (0.73, 0.48) if is_first else (0.3, 0.0)
+        amount, begun = self.cash_of(account) + math.log(share), len(account.batches)
+        self.cash, account.cash = self.cash + math.log1p(-share), account.cash + math.log1p(-share)
+        n = N_COMMON if is_first else len(BY_GAP)
+        parts = [0.35 / n] * n + [0.0] * (N_COMMON - n) + [0.65 * fixed / len(GRID)] * len(GRID)
+        for column, part in enumerate([*parts, 0.65 * (1 - fixed)]):
+            if part:
+                account.stakes.append((begun, amount + math.log(part), column))
+
+    def settle(self, bet):
+        account, batch = bet
+        data, leader = self.data, batch.leader
+        if (self.must_show(account, leader) & (data.n == 0)).any():
+            return  # an arm that may matter is not measured, which the counts say beforehand
+        n = np.maximum(data.n, 1)
+        is_measured = (data.n > 0) & ~data.is_known
+        batch.seen = is_measured | data.is_known
+        batch.variance = np.where(is_measured, data.variance / n, 0.0)
+        if data.factor is bounded:
+            batch.shown = self.power_sums(n, is_measured)
+            ends = self.everything[0][0], self.everything[1][0]
+            far = np.maximum(np.abs(leader - ends[0]), np.abs(leader - ends[1]))
+            eta = np.minimum(batch.sizes, CAP / max((far * batch.shown[2] / n).max(), 1e-300))
+            at_low, at_high = (self.by_arm(eta, leader - end, batch.shown) for end in ends)
+            constant = at_low.sum(axis=1) - (at_high - at_low).sum(axis=1) * ends[0] + eta * self.epsilon
+            batch.common = constant, at_high - at_low, np.zeros_like(at_low)
+        else:
+            means = np.where(is_measured, data.sums[:, 0] / n, data.known_means)
+            batch.shown, v, eta = (means,), batch.variance, batch.sizes
+            batch.common = self.affine(eta, leader, means, v)
+        account.batches.append(batch)
+        batch.cash = self.cash_of(account)
+
+    def affine(self, eta, leader, means, v):
+        """Return constant, slope and curve of log exp(eta (y.m + epsilon) - eta^2 / 2 sum v y^2), by size."""
+        half = 0.5 * eta**2
+        constant = eta * (leader @ means + self.epsilon) - half * (v @ leader**2)
+        return constant, np.outer(half, 2 * v * leader) - np.outer(eta, means), np.outer(half, v)
+
+    def power_sums(self, n, is_measured):
+        """Return centres, uses, furthest readings from the centres and power sums of bounded readings."""
+        data, powers = self.data, np.zeros((len(POWERS), len(n)))
+        for arm, values in data.values.items():
+            powers[:, arm] = ((values - data.centres[arm]) ** POWERS).sum(axis=0)
+        far = np.maximum(data.centres - data.low, data.high - data.centres)
+        by_use = np.where(is_measured, np.vstack([far, powers]), 0.0)
+        centres = np.where(is_measured, data.centres, data.known_means)
+        return centres, n, by_use[0], by_use[1:]
+
+    def by_arm(self, eta, y, shown):
+        """Return the log factors of bounded readings by arm, a row for each size."""
+        centres, n, _, powers = shown
+        each = np.outer(eta, y / n)
+        series = sum(a * each**p * sums for a, p, sums in zip(SERIES, POWERS, powers, strict=True))
+        return np.outer(eta, y * centres) + series
+
+    def test(self, bet, gaussian):
+        account, batch = bet
+        self.settle(bet)
+        if self.data.factor is not bounded and batch.seen is not None:
+            account.final = account.batches.pop(), gaussian
+
+    def look(self):
+        """Add a batch to what guides the next ones."""
+        sums, n = self.data.sums.sum(axis=1), self.data.n
+        self.counts, self.guides = self.counts + n, (self.guides[0], self.guides[1] + sums)
+
+    def as_leader(self, plan):
+        return (self.sign * np.array(plan)).tolist()
+
+    def mean_wealth(self, leader):
+        """Return the wealth of cash and common bets at one point, which is no plan."""
+        account = self.accounts.get(self.key(leader))
+        point = np.modf(GOLDEN * np.arange(1, len(self.arms) + 1))[0]
+        if account is None:
+            return self.cash
+        logs = [self.cash_of(account)]
+        for begun, stake, column in account.stakes:
+            if column < N_COMMON:
+                constant, slope, curve = account.common(begun, None, column)
+                logs.append(stake + constant + np.dot(slope, point) - np.dot(curve, point**2))
+        return float(log_sum(np.array(logs)))
+
+    def evidence(self, account, plan):
+        """Return the largest log wealth that there has been against this plan."""
+        batches, times = account.batches, np.arange(len(account.batches) + 1)
+        if not batches:
+            return 0.0
+        table = np.zeros((len(batches), N_COMMON + len(GRID) + 1))
+        for k, batch in enumerate(batches):
+            if not (batch.seen | (batch.leader == plan)).all():
+                continue  # it does not show the gap to this plan
+            y, (constant, slope, curve) = batch.leader - plan, batch.common
+            table[k, :N_COMMON] = constant + slope @ plan - curve @ plan**2
+            S, v = self.gap(batch, y)
+            if not v > 0:
+                continue
+            sizes = math.sqrt(y**2 @ self.noise) * GRID
+            table[k, N_COMMON:-1] = self.data.factor(S, np.array([v]), sizes[None], CAP)[0]
+            prior, fresh = y**2 @ batch.prior, y**2 @ batch.fresh
+            is_new = min(max(prior / fresh, 0.0), 1.0) if fresh > 0 else 0.0
+            low = BIAS * math.sqrt(1 - is_new) + SHRINKAGE
+            centre = y @ batch.means + self.epsilon - low * math.sqrt(prior)
+            if centre >= 0 and prior > 0:
+                found = np.array([v]), np.array([centre]), np.array([math.sqrt(prior)])
+                table[k, -1] = mixture(self.data.factor, S, *found, 0.5)[0]
+        since = np.vstack([np.zeros(table.shape[1]), np.cumsum(table, axis=0)])
+        logs = [np.array([0.0, *(batch.cash for batch in batches)])]
+        for begun, stake, column in account.stakes:
+            own = stake + since[:, column] - since[begun, column]
+            logs.append(np.where(times >= begun, own, EMPTY))
+        wealth = log_sum(np.array(logs).T)
+        most = wealth[1:].max()
+        batch, gaussian = account.final
+        if batch is not None:
+            S, v = self.gap(batch, batch.leader - plan)
+            if v > 0 and (batch.seen | (batch.leader == plan)).all():
+                most = max(most, wealth[-1] - log_p(self.data.factor, S, np.array([v]), gaussian)[0])
+        return float(most)
+
+    def gap(self, batch, y):
+        """Return what a batch shows of the gap y and its variance, as factors take them."""
+        v = y**2 @ batch.variance
+        base = y @ batch.shown[0] + self.epsilon
+        if self.data.factor is not bounded:
+            return np.array([[base]]), v
+        _, n, far, powers = batch.shown
+        sums = [(y / n) ** p @ own for p, own in zip(POWERS, powers, strict=True)]
+        return np.array([[base, max((np.abs(y) / n * far).max(), 1e-300), *sums]]), v
+
+    def rules_out(self, account, claim):
+        """Return whether all plans of a box have had enough wealth against them: branch and bound."""
+        end, n_stakes, cash, least, (final, _), low, high = claim
+        box = np.maximum(low, self.ends[0]), np.minimum(high, self.ends[1])
+        common = [own for own in account.stakes[:n_stakes] if own[2] < N_COMMON]
+        parts = [account.common(begun, end, column) for begun, _, column in common]
+        nothing = np.zeros(len(self.arms))
+        constant = np.array([cash] + [own[1] + part[0] for own, part in zip(common, parts, strict=True)])
+        slope = np.array([nothing] + [part[1] for part in parts])
+        curve = np.array([nothing] + [part[2] for part in parts])
+        boxes, p, g, is_out = [box], np.eye(len(constant))[0], 0.0, {}
+        while boxes:
+            low, high = boxes.pop()
+            seen, lowest = {}, np.inf  # plans that are worst for some p
+            far = np.maximum(np.abs(low), np.abs(high))
+            for _ in range(15):
+                test = self.affine(np.array([g]), *final.tested) if final else (0.0, 0.0, 0.0)
+                a = constant + test[0] + (curve + test[2]) @ (low * high)  # a + b.plan is below each log
+                b = slope + test[1] - (curve + test[2]) * (low + high)
+                log_shares = np.log(p, where=p > 0, out=np.zeros(len(p)))
+                plan = self.plans.best(-p @ b, low, high)
+                if plan is None:
+                    break
+                rounding = ROUNDING * (p @ np.abs(a) + p @ np.abs(b) @ far)
+                rounding += self.plans.slack(p @ b, low, high)
+                if p @ (a + b @ plan - log_shares) - rounding >= least:
+                    plan = None
+                    break
+                key = tuple(plan)
+                if key in seen:
+                    break
+                if key not in is_out:
+                    is_out[key] = self.evidence(account, plan) >= least
+                if not is_out[key]:
+                    return False
+                logs = a + b @ plan
+                seen[key] = log_sum(logs)
+                if seen[key] < lowest:
+                    lowest, worst, p = seen[key], plan, np.exp(logs - seen[key])
+                if final:
+                    S, v = self.gap(final, final.leader - plan)
+                    g = max(float(S[0, 0]), 0.0) / v if v > 0 else 0.0
+            if plan is not None:  # one plan is out, and the rest of the box is in parts
+                for s in np.flatnonzero(low < high):
+                    boxes += others(low, high, s, worst[s])
+                    low, high = low.copy(), high.copy()
+                    low[s] = high[s] = worst[s]
+        return True
+
+    def next_stage(self, leader, delta):
+        """Begin again with a smaller delta, when all plans but this one have had enough for the last one.
+
+        Their wealth is known no further than that. For this plan alone it becomes what is not invested.
+        """
+        account = self.accounts[self.key(leader)]
+        self.fix_all(account, leader)
+        self.done.append(account)
+        cash = self.threshold + math.log1p(-math.exp(self.cash - self.threshold))
+        self.accounts, self.next_stake = {tuple(leader): Account(self.low, self.high, cash)}, 0.0
+        self.threshold = -math.log(delta)
+
+    def proved(self, plan, least):
+        leader, plans = np.array(self.as_leader(plan)), self.plans
+        account = self.accounts.get(self.key(leader)) or Account(self.low, self.high)
+        need(self.threshold >= least, NOT_PROVED)
+        self.fix_all(account, leader)
+        what = "that no other plan is left, which needs --plans or --oracle; all else is as it should be"
+        need(plans is not None, what, "NOT COVERED")
+        for one in [leader, *map(np.array, self.led)]:
+            need(np.array_equal(plans.best(0 * one, one, one), one), "a leader that is no plan")
+        is_alike = (self.ends[0] == leader) & (self.ends[1] == leader)
+        need(is_alike[self.is_alike].all(), "plans differ on an arm that was never measured")
+        for one in (*self.done, account):
+            need(all(self.rules_out(one, claim) for claim in one.claims), NOT_PROVED)
+        best = plans.best(self.data.known_means, account.low, account.high)
+        need((best - leader) @ self.data.known_means <= 1e-9, NOT_PROVED)
+        return f"{self.named(plan)} is {self.goal}"
+
+
+def others(low, high, s, value):
+    """Return the boxes of the plans of a box with another whole number on arm s: those below, and above."""
+    below, above = high.copy(), low.copy()
+    below[s], above[s] = min(high[s], value - 1), max(low[s], value + 1)
+    return [part for part in ((low.copy(), below), (above, high.copy())) if part[0][s] <= part[1][s]]
+
+
 def question(problem, policy):
     """Return the question that a policy asks about a problem."""
     name, settings = policy["name"], policy["parameters"]
     kinds = {"BetGapE": Best, "Challenge": KeepOrReplace, "Tied": AllWithin, "Limited": WithinLimit}
     kind = kinds.get(name)
-    if "oracle" in problem:
-        is_polytope = problem["oracle"]["kind"] == "polytope" and name in ("BetGapE", "Challenge")
-        kind = (WithinPolytope if settings["epsilon"] else BestVertex) if is_polytope else None
+    if "oracle" in problem and name in ("BetGapE", "Challenge"):
+        is_polytope = problem["oracle"]["kind"] == "polytope"
+        kind = (WithinPolytope if settings["epsilon"] else BestVertex) if is_polytope else BehindOracle
+        need(not problem.get("plays"), "whole plans as probes", "NOT COVERED")
     elif kind is Best and settings["epsilon"]:
         kind = WithinFew if len(problem["plan_names"]) <= FEW else WithinMany
     need(kind is not None, f"{name} on this problem", "NOT COVERED")
-    is_within = kind is WithinPolytope
-    need(not is_within or problem["noise_scale"], "unknown noise on a polytope within epsilon", "NOT COVERED")
-    return kind(Data(problem, learns_variance=not is_within), problem, settings)
+    is_sum = kind in (WithinPolytope, BehindOracle)  # its bets are sums over arms
+    needs_scale = is_sum and problem["noise_scale"] is None
+    need(not needs_scale, "unknown noise behind an oracle, or on a polytope within epsilon", "NOT COVERED")
+    learns_variance = not is_sum or (kind is BehindOracle and not are_whole(problem["oracle"]))
+    return kind(Data(problem, learns_variance=learns_variance), problem, settings)
 
 
 # THE LOG
@@ -1023,19 +1457,26 @@ def question(problem, policy):
 class Log:
     """The events of a log, and which values each batch has used. `steps` are replayed once all are read."""
 
-    def __init__(self, created):
-        self.problem, self.policy = created["problem"], created["policy"]
+    def __init__(self, created, proof, plans):
+        self.proof, self.plans, self.removed = proof, plans, set()
+        self.problem, self.policy = created["problem"] | {"prior": created["prior"]}, created["policy"]
+        self.steps = []
         self.delta, self.takes_changes = self.policy["parameters"]["delta"], self.question().takes_changes
-        self.steps, self.n_compared, self.arrived = [], 0, []
+        self.n_compared, self.arrived = 0, []
         self.open, self.used, self.round, self.n_decisions = None, {}, [], 0
         self.called, self.gaussian, self.answer = False, False, None
         self.values, self.cursor, self.last = {}, {}, {}  # by place; by probe the last place used, recorded
-        self.recorded, self.removed, self.skipped, self.assumed = set(), set(), set(), set()
+        self.recorded, self.skipped, self.assumed = set(), set(), set()
         if "known" in self.problem:
             self.assumed.add("the means that are called known")
 
     def question(self):
-        return question(self.problem, self.policy)
+        used = {probe for _, _, uses in self.steps for probe in uses or ()}
+        run = question(self.problem | {"used": [*used], "has_removed": bool(self.removed)}, self.policy)
+        run.proof = self.proof
+        if self.plans is not None and isinstance(run, BehindOracle):
+            run.ask(Plans(*self.plans, run.sign))
+        return run
 
     def wanted(self, probe):
         """Return the places that the last request waits for: the next ones that are not lost or removed."""
@@ -1059,7 +1500,7 @@ class Log:
             uses = {probe: n * self.open["replicates"] for probe, n in self.open["uses"]}
             need(uses == {o: len(at) for o, at in self.used.items()}, "other values than those of the batch")
             self.steps.append(("batch", self.open, self.used))
-        self.steps += [("plan", plan, None) for plan in self.arrived]
+        self.steps += self.arrived
         self.steps.append(("decision", decision or body, None))
         self.arrived, self.used, self.open = [], {}, decision
         if decision is None:
@@ -1110,7 +1551,7 @@ class Log:
             self.remove((body["probe"], body["index"]))
         elif kind == "plan-added":
             need(not self.called and self.takes_changes, "a plan where none may be added")
-            self.answer, self.arrived = None, [*self.arrived, body]
+            self.answer, self.arrived = None, [*self.arrived, ("plan", body, None)]
             self.assumed.add("plans were added without values recorded ahead of them")
         elif kind == "extended":
             is_fair = 0 < body["delta"] <= self.delta and not self.called
@@ -1131,16 +1572,17 @@ class Log:
                 run.add_plan(body)
             elif kind == "batch":
                 run.batch(body, {o: [kept[place] for place in at] for o, at in used.items()}, self.gaussian)
-            elif k >= self.n_compared:
-                run.compare(body, body.get("leader", body.get("plan")))
+            else:
+                run.begin(body)
+                if k >= self.n_compared:
+                    run.compare(body)
         self.n_compared = len(self.steps)
         return run
 
-    def guarantee(self, proof):
+    def guarantee(self):
         """Settle all bets; return the guarantee in words."""
         run = self.replay()
         need(self.answer is not None, "no answer is proved")
-        run.proof = proof
         claim = run.proved(self.answer["plan"], -math.log(self.delta / run.claims) * (1 - 1e-9))
         noise = {
             student: "independent noise, Gaussian and of one unknown size for each arm",
@@ -1152,7 +1594,7 @@ class Log:
         return f"HOLDS: {guarantee}.\nAssumed: {assumed}. {len(self.values)} values."
 
 
-def read(log):
+def read(log, proof=None, plans=None):
     """Check the chain of checksums, and return the log that was read."""
     before, time, keys, state, n = "0" * 64, -math.inf, set(), None, 0
     for n, e in enumerate(log["events"], 1):
@@ -1163,20 +1605,58 @@ def read(log):
         need(is_whole and is_new, f"event {n}: the chain is broken")
         before, time, body = e["checksum"], e["time"], json.loads(e["body"])
         keys |= {e["key"]} - {None}
-        state = state or Log(body)
+        state = state or Log(body, proof, plans)
         state.event(e["kind"], body)
     need((n, before) == (log["position"], log["checksum"]), "the log does not end where it says")
     return state
 
 
-def check(log, certificate=None):
-    """Return the guarantee in words, or end the program with what fails or is not covered."""
+def check(log, certificate=None, plans=None):
+    """Return the guarantee in words, or end the program with what fails or is not covered.
+
+    `plans` are the functions best and best_within of all plans, the second may be None.
+    """
     try:
-        return read(log).guarantee((certificate or {}).get("proof"))
+        return read(log, (certificate or {}).get("proof"), plans).guarantee()
     except Exception as error:  # a log may hold any JSON
         raise SystemExit(f"FAILED: {type(error).__name__} {error}") from None
 
 
+def functions_in(path):
+    """Return the functions best and best_within of a Python file."""
+    found = runpy.run_path(path)
+    return found["best"], found.get("best_within")
+
+
+def functions_of_list(path, log):
+    """Return best and best_within for a list of all plans: a CSV file with a column for each arm."""
+    problem = json.loads(log["events"][0]["body"])["problem"]
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        plans = np.array([[float(row[arm]) for arm in problem["arm_names"]] for row in csv.DictReader(file)])
+    sign = -1.0 if problem["minimize"] else 1.0
+
+    def best_within(weights, lower, upper):
+        inside = plans[((plans >= lower) & (plans <= upper)).all(axis=1)]
+        return inside[np.argmax(sign * inside @ weights)] if len(inside) else None
+
+    return lambda weights: best_within(weights, -np.inf, np.inf), best_within
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("log")
+    parser.add_argument("certificate", nargs="?", help="for a polytope within epsilon")
+    parser.add_argument("--oracle", help="a Python file with best(weights), as the session was given it")
+    parser.add_argument("--plans", help="a CSV file of all plans, with a column for each arm")
+    given = parser.parse_args()
+    files = [
+        json.loads(Path(name).read_text(encoding="utf-8")) for name in (given.log, given.certificate) if name
+    ]
+    log = files[0].get("log", files[0])
+    plans = functions_in(given.oracle) if given.oracle else None
+    plans = functions_of_list(given.plans, log) if given.plans else plans
+    print(check(log, files[-1], plans))
+
+
 if __name__ == "__main__":
-    found = [json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:]]
-    print(check(found[0].get("log", found[0]), found[-1]))
+    main()

@@ -16,6 +16,7 @@ import surepick as sp
 from common import largest
 from forged_logs import lines_of, move, sealed
 from hulls import hull
+from surepick.core.oracle_problem import OracleProblem
 from surepick.files.log import LogFile
 from surepick.policies import Challenge, Limited, Tied
 from surepick.problems import NewArm, PriorData
@@ -41,8 +42,15 @@ QUESTIONS = {
     "none": (Limited(0.1, at_most=-5.0, **LIMIT), PLANS),
     "vertex": (sp.BetGapE(0.1), PLANS),
     "amounts": (sp.BetGapE(0.1, epsilon=0.4), PLANS),
+    "oracle": (sp.BetGapE(0.1), PLANS),
+    "oracle within": (sp.BetGapE(0.1, epsilon=0.6), PLANS),
 }
-POLYTOPE = ("vertex", "amounts")
+POLYTOPE, ORACLE = ("vertex", "amounts"), ("oracle", "oracle within")
+BY_SCALE = {
+    "amounts": ("known", "bounded"),
+    "oracle": ("known", "bounded"),
+    "oracle within": ("known", "bounded"),
+}
 NOISE = {
     "known": {"noise": 1.2, "goal": "smallest"},
     "variance": {"noise": 1.0, "noise_kind": "bounded variance"},
@@ -50,7 +58,7 @@ NOISE = {
     "bounded": {"low": -9.0, "high": 9.0},
 }
 CASES = [(q, n) for q in QUESTIONS for n in NOISE if n == "known" or len(QUESTIONS[q][1]) < 9]
-CASES = [(q, n) for q, n in CASES if q != "amounts" or n in ("known", "bounded")]
+CASES = [(q, n) for q, n in CASES if n in BY_SCALE.get(q, NOISE)]
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +75,17 @@ def begun(question, noise, prior=None, **options):
         kind = given.pop("noise_kind", None)
         problem = hull(plans, **{"noise": None, **given})
         problem = problem.with_settings(noise_kind=kind) if kind else problem
+    elif question in ORACLE:
+        problem = sp.OracleProblem(best_of(plans, given["goal"]), plans.shape[1], **given)
     else:
         problem = sp.Problem(plans, **given)
     return Session.create("memory://", "s", problem, policy=policy, prior=prior)
+
+
+def best_of(plans, goal):
+    """Return an oracle of listed plans."""
+    sign = -1 if goal == "smallest" else 1
+    return lambda weights: plans[np.argmax(sign * plans @ weights)]
 
 
 def measured(session, most=9000, *, at_once=300):
@@ -111,14 +127,22 @@ def verdict(checker, log, *files):
     return words(checker, log, *files).split(":")[0]
 
 
+def files_of(session):
+    """Return what the checker takes beside the log: the certificate, and the oracle if there is one."""
+    problem = session.problem
+    has_oracle = not problem.is_listed and not isinstance(problem, sp.Polytope)
+    return certificate_of(session), (problem.best, problem.best_within) if has_oracle else None
+
+
 def said(checker, session):
-    """Return the verdict on the log of a session, with its certificate."""
-    return verdict(checker, lines_of(session), certificate_of(session))
+    """Return the verdict on the log of a session, with its certificate and oracle."""
+    return verdict(checker, lines_of(session), *files_of(session))
 
 
-def holds(log):
+def holds(log, problem=None):
     events = sealed(log)
-    return verify_events("s", events, events[-1].head).holds
+    oracle = problem if isinstance(problem, OracleProblem) and not isinstance(problem, sp.Polytope) else None
+    return verify_events("s", events, events[-1].head, oracle=oracle).holds
 
 
 @pytest.mark.parametrize(("question", "noise"), CASES)
@@ -134,13 +158,13 @@ def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question,
     measured(session)
     assert said(checker, session) == "HOLDS"
     log = lines_of(session)
-    assert "at most 0.02" in words(checker, log, certificate_of(session))
-    assert holds(log)
+    assert "at most 0.02" in words(checker, log, *files_of(session))
+    assert holds(log, session.problem)
 
 
 FINAL = [(q, "known") for q in ("best", "few", "many that share arms", "replace", "keep", "vertex")]
 FINAL += [(q, n) for q in ("best", "vertex") for n in ("variance", "unknown", "bounded")]
-FINAL += [("amounts", "known"), ("amounts", "bounded")]
+FINAL += [(q, n) for q in BY_SCALE for n in BY_SCALE[q]]
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
@@ -150,12 +174,12 @@ def test_a_final_batch_that_proves_the_answer(checker, question, noise, gaussian
     if not session.state().is_over:
         session.final_batch(200, gaussian=gaussian and noise == "known")
     log = lines_of(measured(session))
-    certificate = certificate_of(session)
-    assert holds(log)
-    assert verdict(checker, log, certificate) == ("FAILED" if session.outcome.plan is None else "HOLDS")
+    files = files_of(session)
+    assert holds(log, session.problem)
+    assert verdict(checker, log, *files) == ("FAILED" if session.outcome.plan is None else "HOLDS")
     if session.outcome.plan is not None and log[-1].kind == "stopped":
         without = [line for line in log if line.kind != "final-batch"]
-        assert len(without) == len(log) or verdict(checker, without, certificate) == "FAILED"
+        assert len(without) == len(log) or verdict(checker, without, *files) == "FAILED"
 
 
 def opening(log, at):
@@ -198,14 +222,15 @@ def another_answer(log):
 def another_leader(log):
     decision = opening(log, -2).body["decision"]
     leader = decision["leader"]
-    decision["leader"] = leader[1:] + leader[:1] if isinstance(leader, str) else (leader + 1) % 4
+    decision["leader"] = (leader + 1) % 4 if isinstance(leader, int) else leader[1:] + leader[:1]
 
 
 def raised_stake(log):
     """Raise the first stake."""
-    decision = next(found for found in decisions(log) if "stake" in found)
-    stake = decision["stake"]
-    decision["stake"] = [0.95, *stake[1:]] if isinstance(stake, list) else 0.95
+    for decision in decisions(log):
+        if stake := decision.get("stake"):
+            decision["stake"] = [0.95, *stake[1:]] if isinstance(stake, list) else 0.95
+            return
 
 
 def two_readings(log):
@@ -261,6 +286,11 @@ BETS = {
     "no bets": lambda log: opening(log, -2).body["decision"].pop("bets"),
     "smaller bets": nested("bets", 1, 0, by=-160),  # larger ones may be cut by the cap of bounded readings
 }
+FREED = {
+    "a fixed arm": lambda log: opening(log, -2).body["decision"]["free"].pop(),
+    "larger bets": nested("sizes", 0, by=0.5),
+    "bets below 0": nested("sizes", 0, by=-99),
+}
 SPECIAL = {
     "few": {
         "other weights": nested("weights", 1, by=5),
@@ -282,24 +312,31 @@ SPECIAL = {
         "smaller bets on the challenger": nested("challenge", 1, 0, by=-160),
     },
     "limited": {"another limit": lambda log: log[0].body["policy"]["parameters"].update(at_most=-9.0)},
+    "oracle": FREED,
+    "oracle within": FREED,
     "tied": {"another grey zone": lambda log: log[0].body["policy"]["parameters"].update(grey=0.1)},
 }
 
 
-# what does not bear on a guarantee: there are no rivals, a decision without a series has no stake, and limits
-# of single readings are a noise scale
-FREE = {"amounts": ["no rivals", "a stake of all", "a stake twice", *SPECIAL["bounded"]]}
+# what does not bear on a guarantee: without a list no rivals are recorded, and behind an oracle no stakes;
+# plans are ruled out at any time, on free arms or fixed ones; limits of readings may be a noise scale
+UNUSED = ["no rivals", "a stake of all", "a stake twice"]
+FREE = {
+    "amounts": [*UNUSED, *SPECIAL["bounded"]],
+    "oracle": [*UNUSED, "a higher stake", "a fixed arm"],
+    "oracle within": [*UNUSED, "a higher stake", "a fixed arm"],
+}
 
 
 @pytest.mark.parametrize(("question", "noise"), CASES)
 def test_forged_logs_are_refused(checker, question, noise):
     session = measured(begun(question, noise), at_once=1)  # none is recorded ahead
-    log, certificate, held = lines_of(session), certificate_of(session), []
-    assert verdict(checker, log, certificate) == "HOLDS"
+    log, files, held = lines_of(session), files_of(session), []
+    assert verdict(checker, log, *files) == "HOLDS"
     for name, forge in (FORGERIES | SPECIAL.get(question, {}) | SPECIAL.get(noise, {})).items():
         forged = copy.deepcopy(log)
         forge(forged)
-        held += [name] if verdict(checker, forged, certificate) != "FAILED" else []
+        held += [name] if verdict(checker, forged, *files) != "FAILED" else []
     assert {*held} <= {*FREE.get(question, ())}
 
 
@@ -529,10 +566,94 @@ def test_an_incumbent_of_a_polytope(checker):
     assert verdict(checker, lines_of(measured(session))) == "HOLDS"
 
 
+CHOICES = np.array([row for row in itertools.product([0.0, 1.0], repeat=6) if sum(row) == 3])
+CHOICE_MEANS = np.array([1.6, 1.3, 1.0, 0.4, 0.2, 0.0])
+
+
+def chosen(noise, epsilon=0.0):
+    """Return a session that has chosen three of six arms, behind an oracle."""
+    problem = sp.OracleProblem(best_of(CHOICES, "largest"), 6, **NOISE[noise] | {"goal": "largest"})
+    session = Session.create("memory://", "s", problem, policy=sp.BetGapE(0.1, epsilon=epsilon))
+    while requests := session.ask(300):
+        for request in requests:
+            arm, place = map(int, request.token.split("."))
+            value = CHOICE_MEANS[arm] + np.random.default_rng([arm, place]).standard_normal()
+            session.tell(request, float(np.clip(value, -9, 9)))
+    return session
+
+
+def wrongly_out(program, log):
+    """Return how many boxes are said to be ruled out, at some level, though a plan of them is not."""
+    run = program.read(exported(log), None, (best_of(CHOICES, "largest"), None)).replay()
+    answer, found = np.array(next(line for line in log if line.kind == "stopped").body["plan"]), 0
+    account = run.accounts[run.key(answer)]
+    run.fix(account, answer, True)
+    evidence = np.array([run.evidence(account, plan) for plan in CHOICES])
+    for claim, least in itertools.product(account.claims, np.sort(evidence) + 1e-3):
+        low, high = claim[-2:]
+        inside = ((low <= CHOICES) & (high >= CHOICES)).all(axis=1) & (answer != CHOICES).any(axis=1)
+        if run.rules_out(account, (*claim[:3], least, *claim[4:])):
+            found += evidence[inside].min(initial=np.inf) < least - 1e-6
+    return found
+
+
+def test_the_search_through_all_plans_agrees_with_a_list_and_mistakes_in_it_are_caught(checker):
+    logs = [lines_of(chosen("known")), lines_of(chosen("bounded"))]
+    assert sum(wrongly_out(checker, log) for log in logs) == 0
+    for right, wrong in (
+        ("boxes += others(low, high, s, worst[s])", "boxes += others(low, high, s, worst[s])[1:]"),
+        ("- rounding >= least", "- rounding >= least - 4"),
+        ("p @ (a + b @ plan - log_shares)", "p @ (a + b @ plan - 2 * log_shares)"),
+    ):
+        assert any(wrongly_out(planted(right, wrong), log) for log in logs), right
+
+
+def test_an_oracle_and_a_list_of_plans_as_files(checker, tmp_path):
+    session = chosen("known", 0.3)
+    assert "--oracle" in session.certificate().checker
+    session.export(tmp_path / "log.json")
+    table = [session.problem.arm_names, *CHOICES.astype(int).tolist()]
+    rows = [",".join(map(str, row)) for row in table]
+    (tmp_path / "plans.csv").write_text("\n".join(rows))
+    (tmp_path / "fewer.csv").write_text("\n".join(row for row in rows if row != "1,1,1,0,0,0"))
+    code = """import numpy as np
+def best(weights):
+    plan = np.zeros(6)
+    plan[np.argsort(-weights)[:{}]] = 1
+    return plan
+"""
+    (tmp_path / "best.py").write_text(code.format(3))
+    (tmp_path / "other.py").write_text(code.format(2))
+
+    def ends(*files):
+        command = [sys.executable, str(PAGE), str(tmp_path / "log.json"), *files]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+        return (done.stdout or done.stderr).split(":")[0]
+
+    assert ends() == "NOT COVERED"
+    assert ends("--plans", "plans.csv") == "HOLDS"
+    assert ends("--plans", "fewer.csv") == "FAILED"
+    assert ends("--oracle", "best.py") == "HOLDS"
+    assert ends("--oracle", "other.py") == "FAILED"
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        sp.problems.production([[2, 3, 1]], [6], [1, 1, 1], whole=True, upper=2, noise=1, list_plans=False),
+        sp.problems.knapsack([3, 5, 7, 4], None, 20, noise=1, list_plans=False),
+        sp.problems.top_k(list("abcde"), 2, goal="smallest", noise=1, list_plans=False, known={"b": 0.7}),
+    ],
+)
+def test_whole_numbers_and_known_arms_behind_an_oracle(checker, problem):
+    session = measured(Session.create("memory://", "s", problem, policy=sp.BetGapE(0.1, epsilon=0.5)))
+    assert said(checker, session) == "HOLDS"
+
+
 def test_what_is_not_covered_never_holds(checker):
     for problem, policy in (
         (largest(PLANS), sp.CombGapE(0.1)),
-        (sp.problems.top_k(list("abc"), 2, goal="largest", list_plans=False, noise=1), sp.BetGapE()),
+        (sp.problems.top_k(list("abc"), 2, goal="largest", list_plans=False), sp.BetGapE()),
         (hull(PLANS, noise=None), sp.BetGapE(epsilon=0.1)),
     ):
         session = Session.create("memory://", "s", problem, policy=policy)

@@ -152,13 +152,12 @@ def _checker(state: SessionState) -> str:
     problem, policy = state.problem, state.setup.policy
     if policy.name not in COVERED or state.status is not State.CONFIDENT:
         return ""
-    if problem.is_listed:
+    is_vertex = isinstance(problem, Polytope) and policy.epsilon == 0
+    if problem.is_listed or is_vertex:
         return CHECKER
-    if not isinstance(problem, Polytope):
+    if not problem.knows_noise or problem.plays:
         return ""
-    if policy.epsilon == 0:
-        return CHECKER
-    return f"{CHECKER} certificate.json" if problem.knows_noise else ""
+    return f"{CHECKER} certificate.json" if isinstance(problem, Polytope) else f"{CHECKER} --oracle best.py"
 
 
 def guarantee_of(state: SessionState) -> Guarantee:

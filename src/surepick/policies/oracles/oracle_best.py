@@ -69,6 +69,7 @@ class OracleBest(Question):
         "first_led_at",
         "next_stake",
         "later_threshold",
+        "stages",
     )
     KINDS: ClassVar[tuple[type, ...]] = (Branch, CommonWealth, FinalTest, OracleBet, PlanAccount)
     pace = Pace(batch_share=0.12, need_share=0.2)  # searches between batches take longer than on a list
@@ -100,8 +101,10 @@ class OracleBest(Question):
         self.accounts: dict[str, PlanAccount] = {}
         self.candidate: dict[str, PlanAccount] = {}  # a new account, until a decision names its leader
         self.later_threshold = 0.0  # of a smaller delta, once the present one is reached
-        box, unlike = self._everything, golden_multiples(problem.n_arms)
-        self._point = box.lower + unlike * (box.upper - box.lower)  # strictly inside where bounds differ
+        self.stages: list[
+            list[Any]
+        ] = []  # the plans proved before a smaller delta, and the next delta of each
+        self._point = golden_multiples(problem.n_arms)  # which is no plan
         self.first_led_at: dict[str, IntArray] = {}  # counts when each plan led for the first time
         self.next_stake = 0.0
         if not self._unknown(self._everything).any():
@@ -291,7 +294,8 @@ class OracleBest(Question):
         by_gap = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ shown_variance)
         noise = math.sqrt(float(dual @ (squares @ self._variance)) / float(dual.sum()))
         fixed = float(counts.sum()) / int(np.count_nonzero(counts)) / noise
-        return {"sizes": [by_gap, fixed], "free": np.flatnonzero(self._must_show(self.leader)).tolist()}
+        found = {"sizes": [by_gap, fixed], "free": np.flatnonzero(self._must_show(self.leader)).tolist()}
+        return found | ({"stages": self.stages} if self.stages else {})
 
     def _must_show(self, leader: FloatArray) -> BoolArray:
         """Return the arms on which the leader may differ from a plan that is left: bets need all of them."""
@@ -339,7 +343,8 @@ class OracleBest(Question):
         def are_arms(free: Any) -> bool:
             return isinstance(free, list) and free == sorted({*free} & {*range(len(self._point))})
 
-        return {"sizes": are_sizes, "free": are_arms, "plans": lambda _: True}
+        checks: dict[str, Check] = {"sizes": are_sizes, "free": are_arms, "plans": lambda _: True}
+        return checks | ({"stages": lambda stages: stages == self.stages} if self.stages else {})
 
     def rival_objection(self, decision: Decision) -> str | None:
         """Return why no run decides so here: arms that it does not count as free are fixed."""
@@ -401,6 +406,7 @@ class OracleBest(Question):
         account = self._plan_wealth.open()
         account.log_cash = reached + math.log1p(-math.exp(cash - reached))
         self.accounts, self.candidate, self.next_stake = {_text(self.leader): account}, {}, 0.0
+        self.stages = [*self.stages, [self.leader.tolist(), math.exp(-self.wealth.threshold)]]
 
     def _cash(self, account: PlanAccount) -> float:
         """Return the uninvested wealth that the leader of this account may use."""

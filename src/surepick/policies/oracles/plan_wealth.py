@@ -399,15 +399,15 @@ class BoundedPlanWealth(PlanWealth):
 
         Sizes are cut so that no use can lose more than `CAP` of a bet, whatever the plan.
         """
-        low, high = self._everything.lower, self._everything.upper
+        low = 0.0 if self._everything.lower.min() >= 0 else -1.0  # plans that are minimised are negated
+        high = low + 1.0
         uses, furthest = shown[1], shown[2]
         furthest = np.maximum(np.abs(leader - low), np.abs(leader - high)) * furthest / uses
         lam = np.minimum(sizes, CAP / max(float(furthest.max()), 1e-300))
         at_low = self._by_arm(lam, leader - low, shown)
         slope = self._by_arm(lam, leader - high, shown) - at_low
-        slope = slope / np.where(high > low, high - low, 1.0)
-        constant = at_low.sum(axis=1) - slope @ low + lam * self._epsilon
-        size = np.abs(at_low).sum(axis=1) + np.abs(slope) @ np.abs(low) + lam * self._epsilon
+        constant = at_low.sum(axis=1) - slope.sum(axis=1) * low + lam * self._epsilon
+        size = np.abs(at_low).sum(axis=1) + np.abs(slope).sum(axis=1) * abs(low) + lam * self._epsilon
         return CommonWealth(constant - ROUNDING * size, slope, np.zeros_like(slope))
 
     def _by_arm(self, lam: FloatArray, y: FloatArray, shown: FloatArray) -> FloatArray:
