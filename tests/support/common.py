@@ -47,7 +47,12 @@ def measured(run, means, rng, n=10**6, scale=1.0, budget=np.inf):
             break
         counts = decision.counts
         each = counts if len(means) == len(counts) else counts[run._readings.owner]
-        run.absorb(counts, each * means + scale * np.sqrt(each) * rng.standard_normal(len(each)))
+        if run.needs_values:
+            values = {s: means[s] + scale * rng.standard_normal((k, 1)) for s, k in enumerate(counts) if k}
+            sums = np.array([values[s].sum() if s in values else 0.0 for s in range(len(counts))])
+            run.absorb(counts, sums, values=values)
+        else:
+            run.absorb(counts, each * means + scale * np.sqrt(each) * rng.standard_normal(len(each)))
         used += int(counts.sum())
     return decision
 

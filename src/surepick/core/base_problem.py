@@ -139,6 +139,10 @@ class BaseProblem:
             return range(probe, probe + 1)
         return range(int(self.probes.start[probe]), int(self.probes.start[probe + 1]))
 
+    def readings_counted(self, place: int) -> Sequence[int]:
+        """Which of all readings one count of a request gives; counts of whole plans are by arm."""
+        return range(place, place + 1) if self.plays else self.readings_of(place)
+
     def reads(self, probe: int) -> tuple[str, ...]:
         """Return the names of the readings that one use of this probe gives, in their order."""
         if self.plays:

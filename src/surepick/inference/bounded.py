@@ -32,7 +32,6 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, as_dense
 from surepick.core.probes import Probes
-from surepick.errors import ParameterError
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings
 from surepick.inference.factors import Factor, log_sum_exp
 from surepick.inference.noise import Noise, recordable
@@ -169,16 +168,6 @@ class BoundedNoise(Noise):
         """Return the readings of a batch, with the centres and the cap that its decision has recorded."""
         share = np.asarray(terms["centres"], dtype=float) / CENTRE_STEPS
         return BatchReadings(self, values, self.low + share * (self.high - self.low), terms["cap"])
-
-    def complete(self, probe: int, values: Any, n: int) -> FloatArray:
-        """Return the readings of n uses of a probe as an array, (n, m); each of them must be there."""
-        here = self._given.readings_of(probe)
-        own = np.asarray(values, dtype=float).reshape(-1, here.stop - here.start)
-        if len(own) != n:
-            raise ParameterError(
-                f"bounded readings come one by one, {n} of probe {probe}, got {len(own)}", field="values"
-            )
-        return own
 
     def within(self, probe: int, values: FloatArray) -> FloatArray:
         """Return readings cut to their bounds: these hold up to rounding, and exactly in the proof."""

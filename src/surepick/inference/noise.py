@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray, IntArray
+from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.core.given.numbers import MOST_SCALES
 from surepick.core.probes import Probes
-from surepick.errors import ProblemError
+from surepick.errors import ParameterError, ProblemError
 from surepick.inference.factors import Factor, Student
 from surepick.inference.steps import are_steps, from_steps, to_steps
 
@@ -34,9 +34,14 @@ class Noise:
     STATE: ClassVar[tuple[str, ...]] = ()
     is_learned: ClassVar[bool] = False
     needs_values: ClassVar[bool] = False  # whether readings are needed one by one, not only their sums
+    first_uses = 1  # uses of each probe in the first batch
 
     def __init__(self, probes: Probes, factor: Factor) -> None:
         self.factor, self._given = factor, probes
+
+    def is_known(self, uses: FloatArray) -> BoolArray:
+        """Return which probes need no first batch, by their uses so far, prior data among them."""
+        return uses > 0
 
     def extend(self, probes: Probes, bounds: FloatArray | None) -> None:
         """Continue with these probes: the old ones first, then new ones of one reading each."""
@@ -60,6 +65,25 @@ class Noise:
             partial(_are_factors, probes=probes),
         )
         return {"noise": are_scales, "factors": are_factors}
+
+    def complete(self, probe: int, values: Any, n: int) -> FloatArray:
+        """Return the readings of n uses of a probe as an array, (n, m); each of them must be there."""
+        here = self._given.readings_of(probe)
+        own = np.asarray(values, dtype=float).reshape(-1, here.stop - here.start)
+        if len(own) != n:
+            raise ParameterError(
+                f"readings come one by one, {n} of probe {probe}, got {len(own)}", field="values"
+            )
+        return own
+
+    def within(self, probe: int, values: FloatArray) -> FloatArray:
+        """Return readings as bets use them."""
+        del probe
+        return values
+
+    def shown(self, values: Mapping[int, FloatArray], terms: Mapping[str, Any]) -> Any:
+        """Return what the values of a batch show, given what its decision has recorded."""
+        return None
 
     def add(self, uses: IntArray, averages: FloatArray, values: Mapping[int, FloatArray]) -> None:
         """Learn from a batch: its uses and averages by replicate, and its values where they are needed."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from surepick.core.arrays import FloatArray
+from surepick.core.oracle_problem import AnyProblem
 from surepick.core.policy import Onlooker, check_final_batch, n_asked, start
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Measure, Run, Standing, Stop, is_close
@@ -94,12 +95,7 @@ class PolicyRun:
             for probe, n in removed.items():  # a plan probe is counted by the arms that it reads
                 gone[list(problem.readings_of(probe)) if problem.plays else probe] += n
         if isinstance(self._run, BatchRun):
-            values = None
-            if self._run.needs_values:
-                values = {
-                    one.probe: np.array(one.uses).reshape(-1, len(problem.readings_of(one.probe)))
-                    for one in batch
-                }
+            values = _values(problem, batch) if self._run.needs_values else None
             self._run.absorb(counts, sums, gone, values)
         else:
             self._run.absorb(counts, sums)
@@ -301,3 +297,17 @@ def restored(fresh: Run, kept: Any) -> Run:
 def as_answer(plan: Any) -> Answer:
     """Return a plan that comes from JSON, where a vector is a list."""
     return tuple(plan) if isinstance(plan, list) else plan
+
+
+def _values(problem: AnyProblem, batch: Sequence[Used]) -> dict[int, FloatArray]:
+    """Return the values of a batch, (n_uses, n_readings) by probe, or (n_uses, 1) by arm of plan probes."""
+    arrays = [
+        (one.probe, np.array(one.uses).reshape(-1, len(problem.readings_of(one.probe)))) for one in batch
+    ]
+    if not problem.plays:
+        return dict(arrays)
+    by_arm: dict[int, list[FloatArray]] = {}
+    for probe, uses in arrays:
+        for arm, column in zip(problem.readings_of(probe), uses.T, strict=True):
+            by_arm.setdefault(arm, []).append(column)
+    return {arm: np.concatenate(columns)[:, None] for arm, columns in by_arm.items()}

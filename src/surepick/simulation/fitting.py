@@ -121,7 +121,7 @@ def single_values(
             continue
         once = np.zeros_like(counts)
         once[s] = 1
-        own = problem.readings_of(s)
+        own = problem.readings_counted(s)
         found[s] = np.array([environment.measure(once, rng)[own] for _ in range(n)])
     return found
 

@@ -167,11 +167,10 @@ class _Loop:
     def _step(self, run: Run, decision: Measure) -> None:
         """Measure what is asked for, and let the run absorb it."""
         if isinstance(run, BatchRun) and run.needs_values:
-            readings_of = self.problem.readings_of
             values = single_values(self.environment, decision.counts, self.rng, self.problem)
             sums = np.zeros(len(self.evidence.sums))
             for s, own in values.items():
-                sums[readings_of(s)] = [math.fsum(column) for column in own.T.tolist()]
+                sums[self.problem.readings_counted(s)] = [math.fsum(column) for column in own.T.tolist()]
             run.absorb(decision.counts, self._checked(decision.counts, sums), values=values)
         else:
             sums = self._checked(decision.counts, self.environment.measure(decision.counts, self.rng))

@@ -3,7 +3,7 @@ against it win.
 
     bet_gap_e    BetGapE, for all plan sets; `challenge`, `tied` and `limited` ask other questions of lists
       batch_run    a run of batches: decide, absorb, standing, state, final batch, arriving plans, prior data
-      scale_bound  the same where bets need a scale of unknown noise: its first batch bounds it
+      learned_scale_run  the same where bets on all plans at once learn an unknown scale
       batch        the measurements of one batch; `run_state` is the state of a run as plain values
       batch_design which probes a batch uses, how often, and how long it is
       estimates    what measurements say of gaps: all so far, and those of one batch

@@ -95,14 +95,14 @@ class BatchDesign:
         first_cover = np.append(self.first_cover, np.zeros(n, dtype=bool))
         self.first_cover = first_cover | self._cover(self.shares, contrasts)
 
-    def first_counts(self, is_known: BoolArray) -> IntArray:
-        """Return equal uses of the probes of the first batch without prior data.
+    def first_counts(self, is_known: BoolArray, least: int) -> IntArray:
+        """Return equal uses of the probes of the first batch of which nothing is known.
 
-        They cost about a quarter of a set-up, and each probe is used at least once.
+        They cost about a quarter of a set-up, and each probe is used at least this often.
         """
         once = np.where(is_known, 0, self.first_cover).astype(np.int64)
         cost = float(once @ self.readings.costs)
-        return max(1, round(0.25 * self._setup_cost / cost)) * once if cost > 0 else once
+        return max(least, round(0.25 * self._setup_cost / cost)) * once if cost > 0 else once
 
     def cut(self, uses: IntArray, n_replicates: int, left: int, fewest: int) -> tuple[IntArray, int]:
         """Return uses and replicates of a batch that is cut to what a budget leaves."""

@@ -27,9 +27,10 @@ from surepick.core.prior_data import PriorData
 from surepick.core.problem import Problem
 from surepick.core.run import Answer, Decision, Measure, Run, Standing, Stop, is_close
 from surepick.errors import ParameterError, ProblemError
-from surepick.inference.bounded import BoundedNoise
+from surepick.inference.bounded import BatchReadings, BoundedNoise
 from surepick.inference.contrasts import arm_probes, readings_of
 from surepick.inference.factors import BoundedVariance, SubGaussian
+from surepick.inference.learned_scale import Scatter
 from surepick.inference.noise import Noise, NoiseEstimate, recorded_noise, with_noise
 from surepick.inference.wealth import Account, Wealth
 from surepick.policies.betting import run_state
@@ -60,18 +61,21 @@ class BatchRun(Run):
     )
     KINDS: ClassVar[tuple[type, ...]] = (Account, Wealth, Batch, Decision, FinalBatch, Sums)
 
-    def __init__(self, problem: AnyProblem, policy: Any, question: Question) -> None:
+    def __init__(
+        self, problem: AnyProblem, policy: Any, question: Question, noise: Noise | None = None
+    ) -> None:
         """Prepare a run that has measured nothing, and design its first batch.
 
         - problem: gives the probes, their noise and costs, and what is known of means.
         - policy: gives its `name` and `max_batch`, and nothing else.
         - question: the claim to prove and the bets for it. A list of plans is bound to the readings here.
+        - noise: what is known of the noise, if not what the problem says.
         """
         self._policy = policy
         self._question = question
         self._setup_cost = problem.setup_cost
         self._set_known_means(problem)
-        self._noise = _noise_of(problem, self._bounds)
+        self._noise = _noise_of(problem, self._bounds) if noise is None else noise
         self._factor = self._noise.factor
         self._readings = readings_of(self._noise.probes())
 
@@ -135,7 +139,7 @@ class BatchRun(Run):
     @property
     def _is_started(self) -> bool:
         """Whether something is known of all that a first batch measures."""
-        return bool(self._estimates.uses[self._design.first_cover].all())
+        return bool(self._noise.is_known(self._estimates.uses)[self._design.first_cover].all())
 
     # deciding
 
@@ -179,7 +183,7 @@ class BatchRun(Run):
             return Stop(None)
         design = copy.copy(self._design)
         if not self._is_started:
-            uses = design.first_counts(estimates.uses > 0)
+            uses = design.first_counts(self._noise.is_known(estimates.uses), self._noise.first_uses)
             batch = PlannedBatch(None, uses, design.dual, self._bets_at_once)
             terms = question.terms(estimates, batch) | design.more()
             noise = self._noise.terms(self._readings.probes) if batch.has_bets else {}
@@ -379,7 +383,7 @@ class BatchRun(Run):
         batch = self._batch
         assert batch is not None
         batch.add(counts, self._without_known(counts, sums), removed)
-        if isinstance(self._noise, BoundedNoise):
+        if self._noise.needs_values:
             for probe in np.flatnonzero(counts).tolist():
                 own = self._noise.complete(probe, (values or {}).get(probe, ()), int(counts[probe]))
                 if self._known_parts is not None:
@@ -413,9 +417,7 @@ class BatchRun(Run):
 
     def _settle(self, batch: Batch, averages: FloatArray) -> None:
         """Let the question multiply its wealth by what this batch alone has shown."""
-        bounded = None
-        if isinstance(self._noise, BoundedNoise):
-            bounded = self._noise.shown(batch.values, batch.decision.more)
+        shown = self._noise.shown(batch.values, batch.decision.more)
         result = BatchResult(
             readings=self._readings,
             factor=self._factor,
@@ -424,7 +426,8 @@ class BatchRun(Run):
             largest=self._largest,
             is_final=batch.decision.is_final,
             gaussian=self._final is not None and self._final.gaussian,
-            bounded=bounded,
+            bounded=shown if isinstance(shown, BatchReadings) else None,
+            scatter=shown if isinstance(shown, Scatter) else None,
         )
         self._question.settle(self._bets, result)
 

@@ -64,14 +64,14 @@ class BetGapE(BettingPolicy):
 
 def unlisted_run(problem: OracleProblem, policy: BettingPolicy) -> BatchRun:
     """Return a run that finds the best plan of those behind an oracle, or of a polytope."""
-    from surepick.policies.betting import scale_bound
+    from surepick.policies.betting.learned_scale_run import LearnedScalePlanRun, LearnedScaleRun
     from surepick.policies.oracles.plan_probes import PlanProbeRun
 
     delta, epsilon = policy.delta, policy.epsilon
     needs_scale = not isinstance(problem, Polytope) or (epsilon > 0 and problem.relevant.any())
     if problem.noise_scale is None and needs_scale:
-        kind = scale_bound.ScaleBoundPlanRun if problem.plays else scale_bound.ScaleBoundRun
-        return kind(problem, policy, lambda known, delta: question_for(known, delta, epsilon))
+        kind = LearnedScalePlanRun if problem.plays else LearnedScaleRun
+        return kind(problem, policy, lambda delta: question_for(problem, delta, epsilon))
     run = PlanProbeRun if problem.plays else BatchRun
     return run(problem, policy, question_for(problem, delta, epsilon))
 
@@ -93,5 +93,6 @@ def question_for(problem: AnyProblem, delta: float, epsilon: float) -> Any:
         return BestVertex(problem, delta)
     from surepick.policies.betting.within_polytope import WithinPolytope
 
-    known_noise_scale(problem)  # raises an error if it is unknown
+    if problem.noise_scale is not None:
+        known_noise_scale(problem)  # refuses noise of bounded variance
     return WithinPolytope(problem, delta, epsilon)

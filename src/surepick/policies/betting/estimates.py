@@ -11,6 +11,7 @@ from surepick.core.arrays import BoolArray, FloatArray, IntArray
 from surepick.inference.bounded import BatchReadings
 from surepick.inference.contrasts import Contrasts, DenseReadings, DiagonalReadings, show
 from surepick.inference.factors import Factor
+from surepick.inference.learned_scale import Scatter
 
 Readings = DiagonalReadings | DenseReadings
 _ROUNDING = 1e-12  # of a gap: replicates that differ by less are equal
@@ -67,6 +68,7 @@ class BatchResult:
     is_final: bool
     gaussian: bool  # whether a final batch may use the normal tail
     bounded: BatchReadings | None = None  # bounded readings, whose variance is learned
+    scatter: Scatter | None = None  # Gaussian readings, whose scale is learned
 
     def show(self, contrasts: Contrasts) -> tuple[Any, FloatArray, BoolArray]:
         """Return the estimates of these gaps, their variances, and which of them the batch shows.

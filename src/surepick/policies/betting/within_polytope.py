@@ -25,11 +25,11 @@ import numpy as np
 
 from surepick.core.arrays import FloatArray, IntArray, golden_multiples
 from surepick.core.polytopes.polytope import Polytope
-from surepick.core.polytopes.proofs import Inequality, errors_ahead, shown
+from surepick.core.polytopes.proofs import Inequality, errors_ahead, shown, tight_bounds
 from surepick.core.polytopes.standard_form import ROUNDING, priced_ends
 from surepick.core.run import Answer, Decision, Standing
 from surepick.design.grid import SHARE_BITS
-from surepick.inference.contrasts import Contrasts, arm_probes, readings_of
+from surepick.inference.contrasts import Contrasts
 from surepick.inference.factors import SubGaussian
 from surepick.inference.steps import is_share
 from surepick.policies.betting.estimates import BatchResult, Estimates
@@ -153,13 +153,15 @@ class WithinPolytope(Question):
         self._delta = delta
         self.rivals = Rivals(problem)
         super().__init__(delta, epsilon)
-        self._readings = readings_of(arm_probes(problem))
         self._problem = problem
         self._form = problem.form
         self._relevant = problem.relevant
         self._scale = problem.sign * self._form.unit * self._form.moves  # of a mean, where amounts are near 1
         self._prover = Prover(self._form, self.rivals.first, epsilon)
         self._point = golden_multiples(self._form.n_arms) / self._form.unit  # amounts like those of no plan
+        low, high = tight_bounds(self._form)
+        # the most that a mean can weigh in the difference of two plans, in units of the form
+        self._reach = np.where(self._relevant, np.abs(self._scale) * (high - low)[: self._form.n_arms], 0.0)
         self.series: list[Series] = []
         nothing = np.zeros((0, self._form.n_arms))
         self.batches = Batches(nothing, np.zeros(0), nothing, nothing)
@@ -248,8 +250,9 @@ class WithinPolytope(Question):
             gap = targets.gap + self.epsilon
             if is_clear(gap, self.ready * targets.error):
                 binding = batch.dual > _BINDING
-                variance = self._readings.gap_variance(self._readings.matrix(counts), targets.contrasts)
-                per_cost = variance[binding] * float(counts @ self._readings.costs)
+                readings = estimates.readings
+                variance = readings.gap_variance(readings.matrix(counts), targets.contrasts)
+                per_cost = variance[binding] * float(counts @ readings.costs)
                 rates = self._rates(np.maximum(gap[binding], 0.5 * self.epsilon) / per_cost)
         stake = {"stake": self.stake_share if self.series else self.first_stake}
         return {"rates": rates.tolist()} | (stake if len(rates) else {})
@@ -307,15 +310,32 @@ class WithinPolytope(Question):
             self.tested = bet
         if not (uses[self._relevant] > 0).all():
             return  # a batch cut so short, which its counts say beforehand, is no bet
-        information = np.where(self._relevant, result.arm_information, 1.0)
-        means, variance = self._turned(result.arm_means, 1.0 / information)
+        weight = float(uses @ result.readings.costs)
+        variance = self._variance_of(result, weight)
+        if not np.isfinite(variance).all():
+            return  # there is no bet without a bound on the noise, as is known beforehand
+        means, variance = self._turned(result.arm_means, variance)
         if isinstance(bet, PlanTest):
             bet.means, bet.variance = means, variance
             bet.gaussian = result.gaussian
             bet.evidence = self._evidence_of(bet)
             return
-        self.batches.add(bet.leader, float(uses @ self._readings.costs), means, variance)
+        self.batches.add(bet.leader, weight, means, variance)
         self._look_for_proof()
+
+    def _variance_of(self, result: BatchResult, weight: float) -> FloatArray:
+        """Return the variance of each arm's average in a batch, or what takes its place if it is learned.
+
+        A series bets rate * weight * (x - b) on the averages, where x - b is at most `self._reach`. A final
+        batch makes no bets; its test takes the bound on the noise.
+        """
+        scatter = result.scatter
+        if scatter is None:
+            return np.asarray(1.0 / np.where(self._relevant, result.arm_information, 1.0))
+        if result.is_final:
+            return np.asarray(scatter.bound**2 / np.maximum(result.uses, 1))
+        rate = max((float(series.rates.max()) for series in self.series), default=0.0)
+        return scatter.variance(result.uses, rate * weight * self._reach)
 
     # proofs
 

@@ -41,6 +41,7 @@ from surepick.policies.oracles.plan_wealth import (
     BoundedPlanWealth,
     CommonWealth,
     FinalTest,
+    LearnedPlanWealth,
     OracleBet,
     PlanAccount,
     PlanWealth,
@@ -86,7 +87,9 @@ class OracleBest(Question):
                 field="noise",
             )
         self._is_known, self._known_means = problem.is_known, problem.known_means
-        self._variance = np.where(self._is_known, 0.0, known_noise_scale(problem, plays=True) ** 2)
+        self._learns_scale = problem.noise_scale is None
+        scale = np.ones(problem.n_arms) if self._learns_scale else known_noise_scale(problem, plays=True)
+        self._variance = np.where(self._is_known, 0.0, scale**2)
         self._set = plan_set(problem)
         self._everything = spanned(self._set)
         ones = np.ones(problem.n_arms)
@@ -96,6 +99,7 @@ class OracleBest(Question):
         is_plain = not problem.plays and problem.best_within is None
         self.learns_variance = problem.bounds is not None and is_plain
         kind = BoundedPlanWealth if self.learns_variance else self.wealth_kind
+        kind = LearnedPlanWealth if self._learns_scale else kind
         self._plan_wealth = kind(self._variance, known, self._everything, epsilon)
         self.leader: Any = -1  # none yet; then a plan, (n_arms,)
         self.accounts: dict[str, PlanAccount] = {}
@@ -285,14 +289,16 @@ class OracleBest(Question):
         if targets is None:
             return {}
         squares, error = targets.contrasts.squares, targets.error
-        variance = self._variance
-        if self.learns_variance:  # as it is estimated now
+        variance = stated = self._variance
+        if self.learns_variance or self._learns_scale:  # as it is estimated now
             variance = np.where(self._is_known, 0.0, estimates.readings.probes.noise_scale**2)
+        if self._learns_scale:
+            stated = variance
         shown_variance = squares @ divided(variance, counts)
         gap = targets.gap + self.epsilon
         weight = dual * targets.evidence_needed / np.maximum(gap, error) ** 2
         by_gap = float(weight @ np.maximum(0.0, gap - error)) / float(weight @ shown_variance)
-        noise = math.sqrt(float(dual @ (squares @ self._variance)) / float(dual.sum()))
+        noise = math.sqrt(float(dual @ (squares @ stated)) / float(dual.sum()))
         fixed = float(counts.sum()) / int(np.count_nonzero(counts)) / noise
         found = {"sizes": [by_gap, fixed], "free": np.flatnonzero(self._must_show(self.leader)).tolist()}
         return found | ({"stages": self.stages} if self.stages else {})
@@ -450,6 +456,8 @@ class OracleBest(Question):
             return
         shown, variance = self._plan_wealth.shown(result), divided(1.0, result.arm_information)
         if result.is_final and result.bounded is None:
+            if result.scatter is not None:  # the test takes the bound on the scale
+                variance = result.scatter.bound**2 / np.maximum(result.uses, 1)
             account.final = FinalTest(bet.leader, shown[0], variance, result.gaussian)
         else:  # bounded readings: bets settle a final batch too, since 1 / F is a p-value
             self._plan_wealth.settle(account, bet, shown, variance)

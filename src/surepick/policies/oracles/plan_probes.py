@@ -24,9 +24,11 @@ from surepick.core.run import Decision, Measure
 from surepick.design.counts import largest_remainders
 from surepick.design.grid import PRIORITY_BITS, rounded
 from surepick.design.play_allocation import PlayAllocation, covering_plays, play_allocation
+from surepick.inference.noise import Noise
 from surepick.policies.betting.batch import Batch
 from surepick.policies.betting.batch_design import NEED_SMOOTHING
 from surepick.policies.betting.batch_run import BatchRun
+from surepick.policies.betting.estimates import Readings
 from surepick.policies.betting.question import Pace, Targets
 from surepick.policies.oracles.oracle_best import OracleBest
 
@@ -79,10 +81,8 @@ class PlanDesign:
 
     STATE: ClassVar[tuple[str, ...]] = ("plans", "shares", "first_cover")
 
-    readings: Any = None  # those of the run, as they are known
-
-    def __init__(self, question: OracleBest, relevant: BoolArray, variance: FloatArray) -> None:
-        self._question, self._find, self._variance = question, question.find_plan(), variance
+    def __init__(self, question: OracleBest, relevant: BoolArray, readings: Readings) -> None:
+        self._question, self._find, self.readings = question, question.find_plan(), readings
         start = PlayAllocation.uniform(covering_plays(self._find, relevant, np.zeros(len(relevant))))
         self.plans, self.shares = start.plays, start.shares
         self.dual = np.zeros(0)  # of the rivals of the last batch
@@ -116,9 +116,10 @@ class PlanDesign:
         plans = covering_plays(self._find, arms, self.shares @ self.plans)
         return Plays(plans, np.ones(len(plans), dtype=np.int64))
 
-    def first_counts(self, is_known: BoolArray) -> IntArray:
-        """Choose plans that read all arms of the first batch of which nothing is known."""
-        return self.take(self.covering(self.first_cover & ~is_known))
+    def first_counts(self, is_known: BoolArray, least: int) -> IntArray:
+        """Choose plans that read all arms of the first batch of which nothing is known, this often."""
+        once = self.covering(self.first_cover & ~is_known)
+        return self.take(Plays(once.plans, least * once.uses))
 
     def cut(self, uses: IntArray, n_replicates: int, left: int, fewest: int) -> tuple[IntArray, int]:
         """Return the fewest plans that read all arms that matter, where the batch is more than is left."""
@@ -133,7 +134,8 @@ class PlanDesign:
         """Choose the plans of the next batch, which read all arms that matter."""
         del replicates
         gap2 = np.maximum(targets.gap + targets.shift, 0.0) ** 2
-        squares, needed = targets.contrasts.squares * self._variance, targets.evidence_needed
+        variance = 1.0 / self.readings.matrix(np.ones(len(so_far)))  # of one measurement of each arm
+        squares, needed = targets.contrasts.squares * variance, targets.evidence_needed
         priority = rounded(needed / (gap2 + _PACE.smoothing * targets.gap_variance), PRIORITY_BITS)
         start = PlayAllocation(self.plans, self.shares)
         found = play_allocation(
@@ -176,10 +178,11 @@ class PlanProbeRun(BatchRun):
     KINDS: ClassVar[tuple[type, ...]] = (*BatchRun.KINDS, PlanBatch, Plays)
     _question: OracleBest
 
-    def __init__(self, problem: OracleProblem, policy: Any, question: OracleBest) -> None:
-        super().__init__(problem, policy, question)
-        variance = 1.0 / self._readings.matrix(self.counts + 1)
-        self._design = PlanDesign(question, self._design.first_cover, variance)
+    def __init__(
+        self, problem: OracleProblem, policy: Any, question: OracleBest, noise: Noise | None = None
+    ) -> None:
+        super().__init__(problem, policy, question, noise)
+        self._design = PlanDesign(question, self._design.first_cover, self._readings)
 
     def _opened(self, decision: Decision) -> Batch:
         plans = _plans_of(decision.more["plans"], len(self.counts))

@@ -42,6 +42,7 @@ from surepick.inference.bounded import (
     power_sums,
 )
 from surepick.inference.factors import Factor, SubGaussian, log_sum_exp
+from surepick.inference.learned_scale import MOST_BET, LearnedVariance, ScatterSums, kappa
 from surepick.inference.wealth import EMPTY
 from surepick.policies.betting.best import GRID, SHRINKAGE
 from surepick.policies.betting.estimates import BatchResult
@@ -275,15 +276,17 @@ class PlanWealth:
             curve    = eta^2 / 2 v
 
         - shown: what `shown` returns of the batch; here the averages m.
-        - variance: (n_arms,) of the averages, v.
+        - variance: (n_arms,) of the averages, v; or by size, (n_sizes, n_arms).
         """
-        (averages,) = shown
+        averages = shown[0]
         largest_y, half = np.abs(leader) + self.reach, sizes**2 / 2
         gap = float(leader @ averages) + self._epsilon
         gap -= ROUNDING * (float(np.abs(averages) @ largest_y) + self._epsilon)
-        square = float(variance @ (leader * leader) + ROUNDING * (variance @ largest_y**2))
-        slope = np.outer(half, 2 * variance * leader) - np.outer(sizes, averages)
-        return CommonWealth(sizes * gap - half * square, slope, np.outer(half, variance))
+        square = variance @ (leader * leader) + ROUNDING * (variance @ largest_y**2)
+        curve = half[:, None] * variance
+        return CommonWealth(
+            sizes * gap - half * square, 2 * curve * leader - np.outer(sizes, averages), curve
+        )
 
     def common(self, account: PlanAccount, log_cash: float, test_size: float = 0.0) -> CommonWealth:
         """Return the part of the wealth that all plans share: first the cash, then the common bets.
@@ -320,7 +323,7 @@ class PlanWealth:
     def _tested(self, test: FinalTest, plans: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what a final batch shows of the gaps to these plans, and its variance."""
         y = test.leader - plans
-        return self._shown(y, test.averages), (y * y * test.variance).sum(axis=1)
+        return self._gap(y, test.averages), (y * y * test.variance).sum(axis=1)
 
     def is_worse(self, plan: FloatArray, leader: FloatArray) -> bool:
         """Return whether the plan is worse for sure: it differs from the leader where means are known."""
@@ -352,17 +355,26 @@ class PlanWealth:
         centre = (y * means).sum(axis=1) + self._epsilon - correction * np.sqrt(prior_variance)
         found = np.zeros((len(y), len(GRID) + 1))
         on = np.flatnonzero(gap_variance > 0)
-        sizes = np.sqrt(squares @ self._variance)[on, None] * GRID
+        sizes = self._unit(squares, *shown)[on, None] * GRID
         found[on, :-1] = self.factor.log_factors(gap[on], gap_variance[on], sizes)
         on = np.flatnonzero((gap_variance > 0) & (centre >= 0) & (prior_variance > 0))
         found[on, -1] = self.factor.log_mixture(gap[on], gap_variance[on], centre[on], prior_variance[on])
         return found
 
+    def _unit(self, squares: FloatArray, *shown: FloatArray) -> FloatArray:
+        """Return the unit of fixed sizes: the deviation of a gap after one measurement of each arm."""
+        del shown
+        return np.asarray(np.sqrt(squares @ self._variance))
+
+    def _gap(self, y: FloatArray, averages: FloatArray) -> FloatArray:
+        """Return y.averages + epsilon, lowered by rounding."""
+        products = y * averages
+        gap = products.sum(axis=1) + self._epsilon
+        return np.asarray(gap - ROUNDING * (np.abs(products).sum(axis=1) + self._epsilon))
+
     def _shown(self, y: FloatArray, *shown: FloatArray) -> Any:
         """Return what a batch shows of y.mu + epsilon, lowered by rounding."""
-        products = y * shown[0]
-        gap = products.sum(axis=1) + self._epsilon
-        return gap - ROUNDING * (np.abs(products).sum(axis=1) + self._epsilon)
+        return self._gap(y, shown[0])
 
 
 class BoundedPlanWealth(PlanWealth):
@@ -421,7 +433,52 @@ class BoundedPlanWealth(PlanWealth):
     def _shown(self, y: FloatArray, *shown: FloatArray) -> PowerSums:
         """Return what a batch shows of y.mu + epsilon, lowered by rounding."""
         centres, uses, furthest, *powers = shown
-        base, weights = super()._shown(y, centres), y / uses
+        base, weights = self._gap(y, centres), y / uses
         sums = np.column_stack([(weights ** (p + 1) * own).sum(axis=1) for p, own in enumerate(powers)])
         reach = np.maximum((np.abs(weights) * furthest).max(axis=1), 1e-300)
         return PowerSums(base, reach, sums, YOUNG_CAP)
+
+
+class LearnedPlanWealth(PlanWealth):
+    """The same where the noise is Gaussian and its scale is learned, by Lemma 3 of `inference.learned_scale`.
+
+    A bet of size eta weighs a reading of arm s by eta y_s / n_s, n_s the uses of s. With Q_s the sum of
+    squares of its readings about their centre, and U_s the bound on their scale, the variance of the average
+    is replaced by kappa((eta y_s U_s / n_s)^2) Q_s / n_s^2: of the largest y_s of any plan for common bets.
+    """
+
+    factor: ClassVar[Factor] = LearnedVariance()
+    n_shown: ClassVar[int] = 4  # averages, squares, bounds, and the estimated variance of one measurement
+
+    def shown(self, result: BatchResult) -> FloatArray:
+        """Return averages, squares over n^2, bounds over n, and the estimated variance, by arm."""
+        assert result.scatter is not None
+        n = np.maximum(result.uses, 1)
+        is_used = (result.uses > 0) & np.isnan(self._known)
+        squares = np.where(is_used, result.scatter.about_centre / n**2, 0.0)
+        bounds = np.where(is_used, result.scatter.bound / n, 0.0)
+        scale = result.readings.probes.noise_scale
+        return np.vstack([super().shown(result), squares, bounds, scale**2])
+
+    def _common_factors(
+        self, leader: FloatArray, sizes: FloatArray, shown: FloatArray, variance: FloatArray
+    ) -> CommonWealth:
+        """Return the log factors of common bets, whose squares are those that the batch has shown."""
+        if len(shown) == 1:  # of a final test, whose variance is that of the bounds
+            return super()._common_factors(leader, sizes, shown, variance)
+        averages, squares, bounds, _ = shown
+        low, high = self._everything.lower, self._everything.upper
+        reach = np.maximum(np.abs(leader - low), np.abs(leader - high)) * bounds
+        sizes = np.minimum(sizes, MOST_BET / max(float(reach.max()), 1e-300))
+        learned = kappa(np.outer(sizes, reach) ** 2) * squares
+        return super()._common_factors(leader, sizes, averages[None], learned)
+
+    def _unit(self, squares: FloatArray, *shown: FloatArray) -> FloatArray:
+        """Return the unit of fixed sizes, by the noise as it was estimated before the batch."""
+        return np.asarray(np.sqrt((squares * shown[3]).sum(axis=1)))
+
+    def _shown(self, y: FloatArray, *shown: FloatArray) -> ScatterSums:
+        """Return what a batch shows of y.mu + epsilon, lowered by rounding."""
+        averages, squares, bounds, _ = shown
+        reach = np.maximum((np.abs(y) * bounds).max(axis=1), 1e-300)
+        return ScatterSums(self._gap(y, averages), (y * y * squares).sum(axis=1), reach)
