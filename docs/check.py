@@ -1589,6 +1589,8 @@ class Log:
             bounded: "readings between the bounds, each with the mean of its arm given those before it",
         }
         assumed = noise.get(run.data.factor, "independent noise as the problem states it")
+        if isinstance(run, BehindOracle):
+            self.assumed.add("the oracle returns the best plan for any weights, or the list has all plans")
         assumed = "; ".join([assumed, *sorted(self.assumed)])
         guarantee = f"{claim}; wrong with probability at most {self.delta:g}"
         return f"HOLDS: {guarantee}.\nAssumed: {assumed}. {len(self.values)} values."
