@@ -34,6 +34,7 @@ def test_the_answer_is_a_plan_within_epsilon_and_its_proof_is_checked_without_a_
     assert objections(problem, plan, {**proof, "series": richer}, 0.05) == ["more was staked than there was"]
     fewer = {**proof, "series": {**proof["series"], "boxes": proof["series"]["boxes"][:-1]}}
     assert objections(problem, plan, fewer, 0.05) == ["the boxes do not rule out all plans"]
+    assert objections(problem, plan, {**proof, "series": None}, 0.05) != []  # no evidence at all
 
 
 def test_a_tangent_so_far_away_that_only_rounding_is_left_proves_nothing():

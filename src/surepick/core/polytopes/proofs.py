@@ -45,7 +45,10 @@ def objections(
 ) -> list[str]:
     """Return what is wrong with a proof that no plan beats this one by more than epsilon; empty if it holds.
 
-    Only the proof of a final batch needs `epsilon`; a series includes it in its sums.
+    There are three kinds, as at the top of this module: by the edges of a vertex, by a series of batches, or
+    by the test of a final batch, after a series or without. Only a test needs `epsilon`; a series includes it
+    in its sums. A series has to show `target`, the log wealth against every plan: log(1/delta), or before a
+    test the wealth that the test starts from.
     """
     if "edges" in proof:
         return _vertex_objections(problem, plan, proof, delta)
@@ -61,14 +64,17 @@ def objections(
     if "test" in proof:
         found |= _test_objections(problem, vector / problem.form.unit, proof, target, epsilon)
         target = float(proof["log_wealth"])
-    if proof["series"] is not None:
+    if proof["series"] is None:
+        # without a series the wealth is the cash, which began at 1
+        found["more wealth is needed than the cash"] = not target <= NATS
+    else:
         inequality, is_shown = _is_shown(problem, proof["series"])
         rates, squares = inequality.rates, inequality.squares
-        staked = np.logaddexp.reduce(np.append(inequality.log_stakes, inequality.log_cash))
+        stakes_and_cash = np.append(inequality.log_stakes, inequality.log_cash)  # at most 1 in all
         found |= {
             "the evidence asked for is not enough": not inequality.target >= target,
             "stakes or squares are not positive": not (len(rates) and min(rates) > 0 and min(squares) >= 0),
-            "more was staked than there was": not staked <= NATS,
+            "more was staked than there was": not np.logaddexp.reduce(stakes_and_cash) <= NATS,
             "the boxes do not rule out all plans": not is_shown,
         }
     return [words for words, wrong in found.items() if wrong]
@@ -438,7 +444,5 @@ def _test_objections(
     return {
         "the test is not about the answer": not is_about_x,
         "the evidence of the test is not enough": not is_enough,
-        # without a series the wealth is the cash, which began at 1
-        "more cash is stated than there was": proof["series"] is None and not log_wealth <= NATS,
         "the boxes of the test do not rule out all plans": not is_shown,
     }
