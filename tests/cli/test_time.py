@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import surepick, view
+from surepick.measure.timing import load
 
 FAST, SLOW = "true", "sleep 0.02"
 
@@ -35,6 +36,11 @@ def test_a_race_is_kept_under_its_name_and_resumed_with_its_settings():
     assert (other.code, other.error["field"]) == (2, "policy")
     assert surepick("export", "-s", "same", "-o", "report.html").code == 0
     assert surepick("verify", "report.html").code == 0
+
+
+def test_a_system_that_does_not_know_its_load_counts_as_idle(monkeypatch):
+    monkeypatch.delattr("os.getloadavg")  # as on Windows
+    assert load() == 0.0
 
 
 def test_a_difference_that_does_not_matter_ends_a_tie():

@@ -123,8 +123,8 @@ def drift(rounds: FloatArray) -> float:
 
 
 def load() -> float:
-    """Return how many programs wanted a processor of this machine during the last minute, for each it has."""
+    """Return the load of the last minute, per processor: the mean number of programs ready to run."""
     try:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
-    except OSError:  # this system does not know
+    except (AttributeError, OSError):  # Windows has no such function; other systems may not know
         return 0.0
