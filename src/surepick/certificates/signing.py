@@ -70,7 +70,7 @@ def read_key(path: Path, password: Callable[[], str] | None = None) -> Any:
 
 
 def require_cryptography() -> None:
-    """Say what to install where keys cannot be used."""
+    """Raise an error that says what to install if the package cryptography is missing."""
     try:
         import cryptography  # noqa: F401
     except ImportError:

@@ -167,10 +167,10 @@ class PlanSet:
         return tuple((self._sign * plan + 0.0).tolist())
 
     def everything(self) -> Branch:
-        """Return a branch that holds all plans."""
+        """Return a branch that holds all plans; raise an error for a `Polytope`, which has no branches."""
         raise ProblemError(
-            "the plans of a Polytope are amounts, which cannot be asked for branch by branch; BetGapE "
-            "decides between all of them"
+            "this method searches the plans in parts, which a Polytope with its real amounts does not have; "
+            "use BetGapE"
         )
 
     def best(self, weights: FloatArray, branch: Branch) -> FloatArray | None:

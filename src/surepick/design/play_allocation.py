@@ -52,8 +52,8 @@ class PlayAllocation:
         return cls(plays, shares=np.full(len(plays), 1.0 / len(plays)))
 
 
-def covering_plays(find: FindPlay, wanted: BoolArray, prices: FloatArray) -> FloatArray:
-    """Return plays that read every wanted arm, found greedily; ties go to the largest prices.
+def covering_plays(find: FindPlay, wanted: BoolArray, tie_weights: FloatArray) -> FloatArray:
+    """Return plays that read every wanted arm, found greedily; ties go to large tie weights.
 
     Arms that no play reads stay unread.
 
@@ -63,8 +63,8 @@ def covering_plays(find: FindPlay, wanted: BoolArray, prices: FloatArray) -> Flo
     """
     left = wanted.copy()
     found = list[FloatArray]()
-    # all prices together are below one arm, so that they only break ties
-    little = 1e-3 * prices / max(float(prices.max()), 1e-300) / max(len(prices), 1)
+    # together they weigh less than one arm, so that they only break ties
+    little = 1e-3 * tie_weights / max(float(tie_weights.max()), 1e-300) / max(len(tie_weights), 1)
     while left.any():
         play = find(left + little)
         if not play[left].any():

@@ -69,9 +69,10 @@ def limit(
 ) -> Limit:
     """Return how few measurements any method needs on this problem under these means, on average.
 
-    T* is found to a certified relative `tolerance`, at best a thousandth where probes are measured. Where
-    plans are known by an oracle it is a bound from below: the hardest plans that were found. With `epsilon`
-    it is about a plan within epsilon of the best, and a bound from below, too.
+    The limit is T* kl(delta, 1 - delta), or if that is more, 1 - 2 delta measurements of each arm in which
+    plans differ. T*, the time that telling the best plan from its rivals takes, is found to a certified
+    relative `tolerance`, with probes or an oracle at best 1e-3. With an oracle it is a lower bound, by the
+    hardest rivals that were found. With `epsilon` the limit is a lower bound for a plan within epsilon.
 
     >>> problem = Problem([[3, 0, 1], [0, 2, 2], [1, 1, 3], [2, 2, 0], [0, 0, 4]], noise=1, goal="largest")
     >>> found = limit(problem, [1, 0.5, 0.3])

@@ -219,7 +219,10 @@ def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Rea
 
 
 def _doubt(code: str, text: str, readings: list[Reading], times: float) -> Doubt:
-    """Return a doubt about these readings: their noise seems to be `times` their scale."""
+    """Return a doubt about these readings: their noise seems to be `times` their scale.
+
+    For several readings it states the largest scale. The scale is stated for all readings or for none.
+    """
     scale = max(one.scale for one in readings)
     stated = None if readings[0].stated is None else scale
     arm = readings[0].name if len(readings) == 1 else None

@@ -102,7 +102,7 @@ class BudgetRun(PooledRun, ABC):
             self._budget = left if self._own_budget is None else min(left, self._own_budget)
 
     def decide(self, rng: np.random.Generator | None = None) -> Measure | Stop:
-        """Return the next phase; after the last one the end of the budget, which proves no plan."""
+        """Return the measurements of the next phase; after the last one stop, with no plan proved."""
         if self._is_over:
             return Stop(None)
         counts = np.zeros(self._problem.n_arms, dtype=np.int64)

@@ -263,7 +263,12 @@ class PlayingRun(RoundRun):
         """Return the next play."""
 
     def _decide(self, rng: np.random.Generator) -> Measure | Stop:
-        """Return a cover first; then one play, or the leader once no plan is close."""
+        """Return plays that read every arm first; then one play a round, or the leader.
+
+        The run stops if even the closest plan found is further from overtaking the leader than a threshold.
+        The distance is the log likelihood ratio gap^2 / (2 variance of the gap). The search also knows, for
+        every arm, the best plan that differs from the leader there: its gap is small.
+        """
         if not self._t:
             return self._oracle.request(Plays(self._cover, np.ones(len(self._cover), dtype=np.int64)))
         estimates = self._estimates()

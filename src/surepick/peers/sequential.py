@@ -276,8 +276,8 @@ def pair_radius(name: str, delta: float, leader: int, counts: IntArray, scale: F
     lam, log_weight = mixture_lam(counts)
     variance = scale**2 * [radii.inflation(code, n, lam) for n in counts.tolist()]
     term = np.array([radii.term(code, n, lam) for n in counts.tolist()])
-    log_plans = math.log(n_plans if code == radii.PUBLISHED else n_plans - 1)
-    level = radii.level(code, float(counts.sum()), math.log(delta), log_plans, log_weight)
+    log_union = math.log(n_plans if code == radii.PUBLISHED else n_plans - 1)
+    level = radii.level(code, float(counts.sum()), math.log(delta), log_union, log_weight)
     level += float(radii.support_base(radius, n_plans, 2, delta)[2])  # of a pair
     terms = term.sum() if code == radii.NORMAL_MIXTURE_JOINT else term[leader] + term
     return np.sqrt(2 * (variance[leader] + variance) * (level + terms))

@@ -191,6 +191,10 @@ class SessionState:
         self.recent_values.append(event.place)
 
     def _removed(self, event: Removed) -> None:
+        """Remove a value; if the policy has used it, the policy runs again from the start without it.
+
+        That needs all values, which a state from a snapshot does not have: the journal then reads the log.
+        """
         is_used = event.index < self.streams.of[event.probe].cursor
         if is_used and not self.is_whole:
             raise NotWholeError

@@ -110,12 +110,12 @@ class Replay:
         self.reached: Event | None = None  # the last row that was read
         self.last: Event | None = None  # the last row that was accepted
         self.ends: list[Event] = []  # rows with which the session ended; it may have been extended since
-        # All rows, where plans are known by a function: a certificate can be of a session that was opened
-        # without it, and to make that one again they are replayed without it.
+        # All rows if an oracle is given. A certificate may have been made without the oracle; `_compare` then
+        # replays the rows without it, to make the same certificate.
         self.rows: list[Event] = []
         # Extra measurements when the session last ended; a certificate stays valid when others come later.
         self.n_extra = 0
-        self._keys: set[str] = set()  # of the rows so far
+        self._keys: set[str] = set()  # of the rows so far; no key comes twice
 
     def judge(self, rows: Iterable[Event], end: Callable[[], int], given: Body | None) -> Verdict:
         """Replay the log, compare the certificate with it if there is one, and return the verdict.

@@ -32,7 +32,7 @@ class Readings:
         """The standard deviation of each reading."""
         if self.half_width is None:
             return self.probes.noise_scale
-        return np.full(self.probes.n_readings, self.half_width / np.sqrt(3.0))
+        return np.full(self.probes.n_readings, self.half_width / np.sqrt(3.0))  # of a uniform variable
 
     @property
     def bounds(self) -> FloatArray:

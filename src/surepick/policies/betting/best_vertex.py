@@ -174,9 +174,10 @@ class BestVertex(Question):
         return rows, self._losses(edges).take(rows)
 
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
-        """Return the losses along the edges of these variables."""
+        """Return as targets that the edges along which these variables leave the basis lose value."""
         rows, losses = self._rows(rivals)
-        return self.aim(estimates, rivals, losses, self.log_wealth(self.leader)[rows], 0.0)
+        log_wealth = self.log_wealth(self.leader)[rows]
+        return self.aim(estimates, rivals, losses, log_wealth, shift=0.0)
 
     def terms(self, estimates: Estimates, batch: PlannedBatch) -> dict[str, Any]:
         """Bet against every unresolved edge of the leader, and stake on all of its edges alike.

@@ -57,9 +57,9 @@ class Targets:
         """(n,) the standard errors of the estimated gaps."""
         return np.sqrt(self.gap_variance)
 
-    def lowered(self, errors: FloatArray | float) -> FloatArray:
-        """Return the estimated gaps lowered by this many standard errors: where mixtures are centred."""
-        return self.gap - errors * self.error
+    def lowered(self, n_errors: FloatArray | float) -> FloatArray:
+        """Return the estimated gaps minus this many standard errors: the centres of mixtures of bet sizes."""
+        return self.gap - n_errors * self.error
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,9 @@ class Tied(BettingPolicy, OwnQuestion):
         super().__post_init__()
         if self.grey is not None and not 0 < self.grey <= self.epsilon:
             raise ParameterError(
-                f"grey is above 0 and at most epsilon, {self.epsilon:g}, got {self.grey!r}", field="grey"
+                "grey, the width of the zone in which plans may be named or not, must be above 0 and at most "
+                f"epsilon, {self.epsilon:g}; got {self.grey!r}",
+                field="grey",
             )
 
     @property

@@ -163,14 +163,18 @@ class WithinFew(ListQuestion):
         return np.flatnonzero(self.in_evidence() >= self.wealth.threshold).tolist()
 
     def grow(self, parts: PlanParts, readings: Readings, n_probes: int) -> None:
-        """Let new plans begin with the cash alone: no more than the wealth against any other plan."""
+        """Continue with new plans, whose pairs begin with nothing staked: their wealth is the cash.
+
+        Cash counts in the wealth of every pair. So a new plan has no more wealth than any old one, and gives
+        no new chance to be wrong. The next decision stakes at once, so that new pairs need not wait.
+        """
         n_old = self.n_plans
         self.bind(readings, parts)
         n, old_account = self.n_plans, self.wealth.accounts.get(COMMON)
         self.next_stake = 0.0
         if old_account is None:
             return
-        old = (np.arange(n_old)[:, None] * n + np.arange(n_old)).ravel()
+        old = (np.arange(n_old)[:, None] * n + np.arange(n_old)).ravel()  # new rows of the old pairs
         grown = self.wealth.accounts[COMMON] = Account.empty(n * n, len(self.sizes))
         grown.current[:] = self.wealth.log_cash
         for name in ("components", "current", "peak"):

@@ -409,7 +409,7 @@ class WithinPolytope(Question):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the average of a series, or the tested plan, is proved to be within epsilon."""
+        """Whether a plan is proved to be within epsilon: a series' average of leaders, or the tested plan."""
         return self._proved_plan() is not None
 
     def _proved_plan(self) -> FloatArray | None:

@@ -111,20 +111,20 @@ def term(code: int, count: float, lam: float) -> float:
     return 0.0
 
 
-def level(code: int, n_measured: float, log_delta: float, log_plans: float, log_weight: float) -> float:
+def level(code: int, n_measured: float, log_delta: float, log_union: float, log_weight: float) -> float:
     """Return the part of the threshold that is the same for all pairs (`joint`: without the arms' terms).
 
-    `log_plans` is log K for `published`, log d for `rectangle` and log(K-1) otherwise; `log_weight` is log p
+    `log_union` is log K for `published`, log d for `rectangle` and log(K-1) otherwise; `log_weight` is log p
     of the lam in use. The papers' round number t is one more than the measurements so far.
     """
     if code == PUBLISHED:
-        return 0.25 * (math.log(2.0) + 2.0 * log_plans + 2.0 * math.log(n_measured + 1.0) - log_delta)
+        return 0.25 * (math.log(2.0) + 2.0 * log_union + 2.0 * math.log(n_measured + 1.0) - log_delta)
     if code == NORMAL_MIXTURE:
-        return log_plans - log_weight - log_delta
+        return log_union - log_weight - log_delta
     if code == NORMAL_MIXTURE_JOINT:
         return -log_weight - log_delta
     if code == RECTANGLE:
-        return math.log(4.0) + log_plans + 3.0 * math.log(n_measured + 1.0) - log_delta
+        return math.log(4.0) + log_union + 3.0 * math.log(n_measured + 1.0) - log_delta
     if code == HEURISTIC:
         return math.log(1.0 + math.log(n_measured)) - log_delta
     return 0.0

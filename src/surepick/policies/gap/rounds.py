@@ -47,7 +47,7 @@ class Rule(NamedTuple):
     paired: bool  # whether each pair has a threshold of its own
     epsilon: float
     log_delta: float
-    log_plans: float
+    log_union: float  # of the number of events in the union bound, see `radius.level`
 
 
 class Arms(NamedTuple):
@@ -170,7 +170,7 @@ def update_arms(arms: Arms, used: IntArray, rule: Rule, lam: int) -> float:
 @compiled
 def level_of(rule: Rule, n_measured: int, joint: float, lam: int) -> float:
     """Return the part of the threshold that all pairs share."""
-    found = _level(rule.code, float(n_measured), rule.log_delta, rule.log_plans, _lam_log_weight(lam))
+    found = _level(rule.code, float(n_measured), rule.log_delta, rule.log_union, _lam_log_weight(lam))
     return found + joint if rule.code == NORMAL_MIXTURE_JOINT else found
 
 

@@ -44,13 +44,15 @@ class GapRun(Run):
 
         self._rounds, self._policy, self._radius = rounds, policy, radius
         n, code = problem.n_arms, radius.code
+        # the arms that are measured at all
         self._used: IntArray = np.flatnonzero(problem.relevant | every_arm_first).astype(np.int64)
         # all entries, both ways round, so that compiled loops read either along memory
         self._rows: FloatArray = np.ascontiguousarray(as_dense(problem.oriented), dtype=float)
         self._columns: FloatArray = np.ascontiguousarray(self._rows.T)
         n_plans, n_differ = problem.n_plans, int(problem.relevant.sum())
         self._base = radii.support_base(radius, n_plans, n_differ, policy.delta)
-        united = n_plans if code == radii.PUBLISHED else n_plans - 1
+        # how many events the union bound of the level is over: arms, plans, or pairs with the best plan
+        n_events = {radii.RECTANGLE: n_differ, radii.PUBLISHED: n_plans}.get(code, n_plans - 1)
         self._rule = rounds.Rule(
             code=code,
             arm_rule=rounds.ARM_RULES.index(arm_rule),
@@ -58,7 +60,7 @@ class GapRun(Run):
             paired=code in (radii.NORMAL_MIXTURE, radii.KAUFMANN_KOOLEN),
             epsilon=float(policy.epsilon),
             log_delta=math.log(policy.delta),
-            log_plans=math.log(n_differ if code == radii.RECTANGLE else united),
+            log_union=math.log(n_events),
         )
         self._arms = rounds.Arms(
             counts=np.zeros(n, dtype=np.int64),
@@ -72,8 +74,9 @@ class GapRun(Run):
             reach=np.abs(self._rows).max(axis=0),
         )
         self._rivals = rounds.Rivals(*np.zeros((3, n_plans)))
+        # no leader, rival or arm yet, and nothing measured
         self._now = rounds.Now(-1, -1, -1, False, 0, 0, 0, 0.0, 0.0, 0.0)
-        self._as_is = unchanged(n)
+        self._no_change = unchanged(n)  # the feed for draws that are measurements already
 
     @property
     def is_started(self) -> bool:
@@ -99,7 +102,7 @@ class GapRun(Run):
         """Add measurements; a single one of the arm that was asked for costs one pass over the plans."""
         arm = self._now.arm
         if self.is_started and counts[arm] == 1 and counts.sum() == 1:
-            self.drive(self._as_is, np.array([sums[arm]], dtype=float))
+            self.drive(self._no_change, np.array([sums[arm]], dtype=float))
             return
         self._arms.counts[:] += counts
         self._arms.total[:] += sums

@@ -94,6 +94,7 @@ def knapsack(
         raise ProblemError(
             "nothing can be packed: copies allows no item; allow at least one copy of one", field="copies"
         )
+    # `fill` has a row for each lot of 1, 2, 4, ... copies, and a column for each weight
     if sum(int(k).bit_length() for k in most) * (room + 1) > LARGEST_TABLE:
         raise ProblemError(
             f"the capacity {capacity} is too fine to solve exactly; choose a larger unit of weight",
