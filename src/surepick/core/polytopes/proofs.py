@@ -70,11 +70,12 @@ def objections(
     else:
         inequality, is_shown = _is_shown(problem, proof["series"])
         rates, squares = inequality.rates, inequality.squares
-        stakes_and_cash = np.append(inequality.log_stakes, inequality.log_cash)  # at most 1 in all
+        # the log of all stakes and the cash together, which began at 1
+        log_total = np.logaddexp.reduce(np.append(inequality.log_stakes, inequality.log_cash))
         found |= {
             "the evidence asked for is not enough": not inequality.target >= target,
             "stakes or squares are not positive": not (len(rates) and min(rates) > 0 and min(squares) >= 0),
-            "more was staked than there was": not np.logaddexp.reduce(stakes_and_cash) <= NATS,
+            "more was staked than there was": not log_total <= NATS,
             "the boxes do not rule out all plans": not is_shown,
         }
     return [words for words, wrong in found.items() if wrong]
