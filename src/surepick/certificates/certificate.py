@@ -153,7 +153,7 @@ class Certificate:
             yield "noise check", self.noise_check
         yield "log", f"{how_many(self.log_position, 'event')}, fingerprint {self.log_checksum}"
         if self.checker:
-            yield "checker", f"{self.checker} (docs/check.py)"
+            yield "checker", f"{self.checker} (docs/check.py, with docs/check_unlisted.py beside it)"
         for warning in self.warnings:
             yield "warning", warning
 
