@@ -291,6 +291,7 @@ class PairwiseRun(CandidatesRun):
         self._policy, self._epsilon = policy, policy.epsilon
 
     def _gaps_and_radii(self) -> tuple[int, FloatArray, FloatArray]:
+        """Return the leader, and for each plan its gap to the leader and the confidence radius of the gap."""
         leader, policy = self._best, self._policy
         gaps = self._means[leader] - self._means
         gaps[leader] = np.inf

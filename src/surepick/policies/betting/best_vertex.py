@@ -174,7 +174,7 @@ class BestVertex(Question):
         return rows, self._losses(edges).take(rows)
 
     def targets(self, estimates: Estimates, rivals: IntArray) -> Targets:
-        """Return as targets that the edges along which these variables leave the basis lose value."""
+        """Return targets: to show that value is lost along the edges on which these variables leave."""
         rows, losses = self._rows(rivals)
         log_wealth = self.log_wealth(self.leader)[rows]
         return self.aim(estimates, rivals, losses, log_wealth, shift=0.0)

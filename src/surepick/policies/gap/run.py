@@ -40,6 +40,7 @@ class GapRun(Run):
         *,
         every_arm_first: bool = False,
     ) -> None:
+        """Set out the plans, the arms and the rule as arrays and numbers that compiled loops take."""
         from surepick.policies.gap import rounds  # imports Numba, which takes half a second
 
         self._rounds, self._policy, self._radius = rounds, policy, radius
