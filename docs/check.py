@@ -38,6 +38,7 @@ changed in parts.
 """
 
 import argparse
+import functools
 import hashlib
 import itertools
 import json
@@ -134,7 +135,7 @@ def log_p(factor, S, v, gaussian):
     return np.where(D > 0, tail, 0.0)
 
 
-@np.vectorize
+@functools.partial(np.vectorize, otypes=[float])
 def log_normal_cdf(x):
     if x > -30:
         return math.log(0.5 * math.erfc(-x / math.sqrt(2)))
@@ -331,6 +332,12 @@ class Data:
         weights = 1 + np.modf(GOLDEN * np.arange(1, len(self.n) + 1))[0]
         self.value_sum += float(weights @ self.sums.sum(axis=1))
         return True
+
+    def averages(self):
+        """Return the means of plain arms in a batch, and variances; 0 of an arm that it does not have."""
+        is_measured, n = (self.n > 0) & ~self.is_known, np.maximum(self.n, 1)
+        means = np.where(is_measured, self.sums[:, 0] / n, self.known_means)
+        return means, np.where(is_measured, self.variance / n, 0.0)
 
     def weights(self, Y):
         """Return weights w of one use, with y = sum n w x over readings x; variances; and what is shown."""

@@ -14,6 +14,7 @@ Not covered: whole plans as probes behind an oracle; noise of unknown size or of
 oracle, or on a polytope within epsilon.
 """
 
+import copy
 import csv
 import json
 import math
@@ -30,17 +31,13 @@ from check import (
     GOLDEN,
     GRID,
     NOT_PROVED,
-    POWERS,
-    SERIES,
     Bet,
     Book,
     Data,
     Question,
     bounded,
     log_normal_cdf,
-    log_p,
     log_sum,
-    mixture,
     need,
     numbers_in,
 )
@@ -111,21 +108,15 @@ class Claim:
         If that reaches the tangent no plan of the box is against the claim. If it lacks `missing`, plans that
         are have no r_j z_j further than that from its end. Without a tangent it is about the plans alone.
         """
-        n, costs, sizes, constant, size, least = (
-            len(self.b),
-            np.zeros(len(low)),
-            np.zeros(len(low)),
-            0.0,
-            0.0,
-            0.0,
-        )
-        far = np.maximum(np.abs(low), np.abs(high))
+        n, far = len(self.b), np.maximum(np.abs(low), np.abs(high))
+        costs, sizes = np.zeros((2, len(low)))
+        constant = size = least = 0.0
         if at is not None:
             slope, least = self.tangent(*at)
-            corner = self.e @ (low[:n] * high[:n])
-            constant = self.a - slope * (self.c - corner)
+            corners = self.e * low[:n] * high[:n]
+            constant = self.a - slope * (self.c - corners.sum())
             costs[:n] = self.b - slope * (self.e * (low + high)[:n] - 2 * self.d)
-            size = abs(self.a) + slope * (abs(self.c) + self.e @ np.abs(low[:n] * high[:n]))
+            size = abs(self.a) + slope * (abs(self.c) + np.abs(corners).sum())
             sizes[:n] = np.abs(self.b) + slope * (2 * self.e * far[:n] + 2 * np.abs(self.d))
         r = costs - y @ A
         size += np.abs(y) @ np.abs(right) + (sizes + np.abs(y) @ np.abs(A)) @ far
@@ -133,11 +124,10 @@ class Claim:
         missing = least - bound
         if missing < 0:
             return low + np.inf, high
-        reach = missing / np.abs(r) * (1 + ROUNDING)
-        room = ROUNDING * far
-        is_less = np.isfinite(reach)
-        new_high = np.where(is_less & (r > 0), np.minimum(high, low + reach + room), high)
-        return np.where(is_less & (r < 0), np.maximum(low, high - reach - room), low), new_high
+        reach = missing / np.abs(r) * (1 + ROUNDING) + ROUNDING * far
+        return np.where(r < 0, np.fmax(low, high - reach), low), np.where(
+            r > 0, np.fmin(high, low + reach), high
+        )
 
 
 class BestVertex(Question):
@@ -256,9 +246,8 @@ class WithinPolytope(BestVertex):
         data, is_measured = self.data, self.moves & ~self.data.is_known
         if (data.n[is_measured] == 0).any():
             return None
-        means = np.where(is_measured, data.sums[:, 0] / np.maximum(data.n, 1), data.known_means)
-        variance = np.where(is_measured, data.variance / np.maximum(data.n, 1), 0.0)
-        return leader, float(data.n @ self.costs), self.sign * np.where(self.moves, means, 0.0), variance
+        means, variance = np.where(self.moves, data.averages(), 0.0)
+        return leader, float(data.n @ self.costs), self.sign * means, variance
 
     def settle(self, leader):
         self.batches += [batch] if (batch := self.shown(leader)) else []
@@ -377,7 +366,8 @@ class WithinPolytope(BestVertex):
 # PLANS BEHIND AN ORACLE: no list of them, but a function that finds the best one
 
 BY_GAP, FIXED = [0.15, 0.5, 1.5], [0.5**k for k in range(6)]  # common bets, in two recorded sizes
-N_COMMON = len(BY_GAP) + len(FIXED)
+COLUMNS = len(GRID) + len(BY_GAP) + len(FIXED) + 1  # bets on one plan of fixed sizes, common bets, a mixture
+COMMON_BETS = slice(len(GRID), -1)
 ACCOUNTS = 8  # within epsilon: accounts of leaders that are kept
 BIAS, SHRINKAGE = 0.35 * math.log(300.0), 0.15  # mixtures are centred so many standard errors lower
 MOST_CALLS = 10**6  # of an oracle, for one claim
@@ -428,20 +418,20 @@ def are_whole(oracle):
 class Account:
     """Stakes and bets against all plans, none of them listed; `low` and `high` hold those not ruled out.
 
-    A component of the wealth is a stake (before which batch, log, column): columns are common bets, then
-    fixed sizes, then the mixture. Claims say that a box of plans has been ruled out at a time.
+    Stakes are before which batch, and logs by column. Claims say that a box of plans was ruled out at a time.
     """
 
     def __init__(self, low, high, cash=EMPTY):
         self.low, self.high, self.cash = low.copy(), high.copy(), cash
-        self.stakes, self.batches, self.claims, self.final = [], [], [], (None, False)
+        self.stakes, self.batches, self.claims, self.final = [], [], [], None
 
-    def common(self, begun, end, column):
-        """Return a common bet on these batches as constant, slope and curve of a plan."""
-        parts, nothing = [batch.common for batch in self.batches[begun:end]], np.zeros(len(self.low))
-        return [
-            sum((part[k][column] for part in parts), start) for k, start in enumerate((0.0, nothing, nothing))
-        ]
+    def common(self, cash, n_batches=None, n_stakes=None):
+        """Return rows whose products with (1, plan, plan^2) are the logs of cash and of all common bets."""
+        rows = [np.append(cash, np.zeros((1, 2 * len(self.low))))[None]]
+        for begun, logs in self.stakes[:n_stakes]:
+            own = sum((batch.common for batch in self.batches[begun:n_batches]), np.zeros((1, 1)))
+            rows.append(own + np.outer(logs[COMMON_BETS], np.eye(rows[0].shape[1])[0]))
+        return np.vstack(rows)
 
 
 @dataclass
@@ -453,15 +443,9 @@ class PlanBatch:
     means: np.ndarray  # before the batch, with their variances, and those by what came since the leader led
     prior: np.ndarray
     fresh: np.ndarray
-    seen: np.ndarray = None  # arms that the batch measures, or whose means are known
-    shown: tuple = ()  # averages; for bounded readings centres, uses, furthest readings and power sums
-    variance: np.ndarray = None  # of the averages
-    common: tuple = ()
+    data: Data = None  # with the values of the batch
+    common: np.ndarray = None  # rows of its common bets
     cash: float = 0.0
-
-    @property
-    def tested(self):
-        return self.leader, self.shown[0], self.variance
 
 
 class BehindOracle(Question):
@@ -527,7 +511,7 @@ class BehindOracle(Question):
         return ~self.data.is_known & ((low < high) | (leader < low) | (leader > high))
 
     def cash_of(self, account):
-        return float(np.logaddexp(self.cash, account.cash))
+        return np.logaddexp(self.cash, account.cash)
 
     def fix(self, account, leader, arms):
         """Claim that the plans that are left agree with the leader on these arms."""
@@ -572,65 +556,46 @@ class BehindOracle(Question):
         """Stake the same against every plan: a part on common bets, the rest on plan bets."""
         is_first = not account.stakes and not self.epsilon
         share, fixed = (0.73, 0.48) if is_first else (0.3, 0.0)
-        amount, begun = self.cash_of(account) + math.log(share), len(account.batches)
+        amount = self.cash_of(account) + math.log(share)
         self.cash, account.cash = self.cash + math.log1p(-share), account.cash + math.log1p(-share)
-        n = N_COMMON if is_first else len(BY_GAP)
-        parts = [0.35 / n] * n + [0.0] * (N_COMMON - n) + [0.65 * fixed / len(GRID)] * len(GRID)
-        for column, part in enumerate([*parts, 0.65 * (1 - fixed)]):
-            if part:
-                account.stakes.append((begun, amount + math.log(part), column))
+        parts, n = np.zeros(COLUMNS), len(BY_GAP) + len(FIXED) * is_first
+        parts[: len(GRID)] = 0.65 * fixed / len(GRID)
+        parts[len(GRID) : len(GRID) + n] = 0.35 / n
+        parts[-1] = 0.65 * (1 - fixed)
+        account.stakes.append((len(account.batches), np.maximum(amount + np.log(parts), EMPTY)))
 
     def settle(self, bet):
         account, batch = bet
-        data, leader = self.data, batch.leader
-        if (self.must_show(account, leader) & (data.n == 0)).any():
+        if (self.must_show(account, batch.leader) & (self.data.n == 0)).any():
             return  # an arm that may matter is not measured, which the counts say beforehand
-        n = np.maximum(data.n, 1)
-        is_measured = (data.n > 0) & ~data.is_known
-        batch.seen = is_measured | data.is_known
-        batch.variance = np.where(is_measured, data.variance / n, 0.0)
-        if data.factor is bounded:
-            batch.shown = self.power_sums(n, is_measured)
-            ends = self.everything[0][0], self.everything[1][0]
-            far = np.maximum(np.abs(leader - ends[0]), np.abs(leader - ends[1]))
-            eta = np.minimum(batch.sizes, CAP / max((far * batch.shown[2] / n).max(), 1e-300))
-            at_low, at_high = (self.by_arm(eta, leader - end, batch.shown) for end in ends)
-            constant = at_low.sum(axis=1) - (at_high - at_low).sum(axis=1) * ends[0] + eta * self.epsilon
-            batch.common = constant, at_high - at_low, np.zeros_like(at_low)
-        else:
-            means = np.where(is_measured, data.sums[:, 0] / n, data.known_means)
-            batch.shown, v, eta = (means,), batch.variance, batch.sizes
-            batch.common = self.affine(eta, leader, means, v)
+        batch.data = copy.copy(self.data)
+        batch.data.cap = 0.5  # of mixtures
+        is_bounded = self.data.factor is bounded
+        batch.common = self.chords(batch) if is_bounded else self.parabolas(batch.sizes, batch)
         account.batches.append(batch)
         batch.cash = self.cash_of(account)
 
-    def affine(self, eta, leader, means, v):
-        """Return constant, slope and curve of log exp(eta (y.m + epsilon) - eta^2 / 2 sum v y^2), by size."""
-        half = 0.5 * eta**2
-        constant = eta * (leader @ means + self.epsilon) - half * (v @ leader**2)
-        return constant, np.outer(half, 2 * v * leader) - np.outer(eta, means), np.outer(half, v)
+    def parabolas(self, eta, batch):
+        """Return rows of log exp(eta (y.m + epsilon) - eta^2 / 2 sum v y^2), by size."""
+        x, half, (means, v) = batch.leader, 0.5 * eta**2, batch.data.averages()
+        constant, slope = eta * (x @ means + self.epsilon) - half * (v @ x**2), np.outer(half, 2 * v * x)
+        return np.column_stack([constant, slope - np.outer(eta, means), -np.outer(half, v)])
 
-    def power_sums(self, n, is_measured):
-        """Return centres, uses, furthest readings from the centres and power sums of bounded readings."""
-        data, powers = self.data, np.zeros((len(POWERS), len(n)))
-        for arm, values in data.values.items():
-            powers[:, arm] = ((values - data.centres[arm]) ** POWERS).sum(axis=0)
-        far = np.maximum(data.centres - data.low, data.high - data.centres)
-        by_use = np.where(is_measured, np.vstack([far, powers]), 0.0)
-        centres = np.where(is_measured, data.centres, data.known_means)
-        return centres, n, by_use[0], by_use[1:]
-
-    def by_arm(self, eta, y, shown):
-        """Return the log factors of bounded readings by arm, a row for each size."""
-        centres, n, _, powers = shown
-        each = np.outer(eta, y / n)
-        series = sum(a * each**p * sums for a, p, sums in zip(SERIES, POWERS, powers, strict=True))
-        return np.outer(eta, y * centres) + series
+    def chords(self, batch):
+        """Return rows of common bets on bounded readings, whose logs are concave in the amount of an arm."""
+        ends, n = (self.everything[0][0], self.everything[1][0]), len(self.arms)
+        bets = [Bet(None, None, np.arange(n), np.diag(batch.leader - end), 0.0) for end in ends]
+        shown = [batch.data.show(bet)[0] for bet in bets]
+        eta = np.minimum(batch.sizes, CAP / max(S[:, 1].max() for S in shown))
+        at_low, at_high = (bounded(S, np.ones(n), np.tile(eta, (n, 1)), CAP).T for S in shown)
+        slope = (at_high - at_low) / (ends[1] - ends[0])
+        constant = (at_low - slope * ends[0]).sum(axis=1) + eta * self.epsilon
+        return np.column_stack([constant, slope, np.zeros_like(slope)])
 
     def test(self, bet, gaussian):
         account, batch = bet
         self.settle(bet)
-        if self.data.factor is not bounded and batch.seen is not None:
+        if self.data.factor is not bounded and batch.data is not None:
             account.final = account.batches.pop(), gaussian
 
     def look(self):
@@ -645,110 +610,85 @@ class BehindOracle(Question):
         """Return the wealth of cash and common bets at one point, which is no plan."""
         account = self.accounts.get(self.key(leader))
         point = np.modf(GOLDEN * np.arange(1, len(self.arms) + 1))[0]
-        if account is None:
-            return self.cash
-        logs = [self.cash_of(account)]
-        for begun, stake, column in account.stakes:
-            if column < N_COMMON:
-                constant, slope, curve = account.common(begun, None, column)
-                logs.append(stake + constant + np.dot(slope, point) - np.dot(curve, point**2))
-        return float(log_sum(np.array(logs)))
+        return log_sum(account.common(self.cash_of(account)) @ features(point)) if account else self.cash
 
     def evidence(self, account, plan):
-        """Return the largest log wealth that there has been against this plan."""
-        batches, times = account.batches, np.arange(len(account.batches) + 1)
-        if not batches:
-            return 0.0
-        table = np.zeros((len(batches), N_COMMON + len(GRID) + 1))
-        for k, batch in enumerate(batches):
-            if not (batch.seen | (batch.leader == plan)).all():
-                continue  # it does not show the gap to this plan
-            y, (constant, slope, curve) = batch.leader - plan, batch.common
-            table[k, :N_COMMON] = constant + slope @ plan - curve @ plan**2
-            S, v = self.gap(batch, y)
-            if not v > 0:
-                continue
-            sizes = math.sqrt(y**2 @ self.noise) * GRID
-            table[k, N_COMMON:-1] = self.data.factor(S, np.array([v]), sizes[None], CAP)[0]
-            prior, fresh = y**2 @ batch.prior, y**2 @ batch.fresh
-            is_new = min(max(prior / fresh, 0.0), 1.0) if fresh > 0 else 0.0
-            low = BIAS * math.sqrt(1 - is_new) + SHRINKAGE
-            centre = y @ batch.means + self.epsilon - low * math.sqrt(prior)
-            if centre >= 0 and prior > 0:
-                found = np.array([v]), np.array([centre]), np.array([math.sqrt(prior)])
-                table[k, -1] = mixture(self.data.factor, S, *found, 0.5)[0]
-        since = np.vstack([np.zeros(table.shape[1]), np.cumsum(table, axis=0)])
-        logs = [np.array([0.0, *(batch.cash for batch in batches)])]
-        for begun, stake, column in account.stakes:
-            own = stake + since[:, column] - since[begun, column]
-            logs.append(np.where(times >= begun, own, EMPTY))
-        wealth = log_sum(np.array(logs).T)
-        most = wealth[1:].max()
-        batch, gaussian = account.final
-        if batch is not None:
-            S, v = self.gap(batch, batch.leader - plan)
-            if v > 0 and (batch.seen | (batch.leader == plan)).all():
-                most = max(most, wealth[-1] - log_p(self.data.factor, S, np.array([v]), gaussian)[0])
-        return float(most)
+        """Return the largest log wealth that there has been against this plan, by a book of its row alone."""
+        book = Book(1)
+        wealth = book.accounts[COMMON] = np.full((1, COLUMNS), EMPTY)
+        for k, batch in enumerate(account.batches):
+            for begun, logs in account.stakes:
+                if begun == k:
+                    wealth[:] = np.logaddexp(wealth, logs)
+            bet = self.plan_bet(book, batch, plan)
+            if batch.data.show(bet)[2].all():
+                wealth[0, COMMON_BETS] += batch.common @ features(plan)
+            batch.data.settle(bet)
+            book.cash = batch.cash
+            book.look()
+        if account.final:
+            batch, gaussian = account.final
+            book.cash = batch.cash
+            batch.data.test(self.plan_bet(book, batch, plan), gaussian)
+        return book.evidence(COMMON)[0]
 
-    def gap(self, batch, y):
-        """Return what a batch shows of the gap y and its variance, as factors take them."""
-        v = y**2 @ batch.variance
-        base = y @ batch.shown[0] + self.epsilon
-        if self.data.factor is not bounded:
-            return np.array([[base]]), v
-        _, n, far, powers = batch.shown
-        sums = [(y / n) ** p @ own for p, own in zip(POWERS, powers, strict=True)]
-        return np.array([[base, max((np.abs(y) / n * far).max(), 1e-300), *sums]]), v
+    def plan_bet(self, book, batch, plan):
+        """Return the bet that the leader of a batch is better than this plan, by more than -epsilon."""
+        y = batch.leader - plan
+        prior, fresh = y**2 @ batch.prior, y**2 @ batch.fresh
+        is_new = min(max(prior / fresh, 0.0), 1.0) if fresh > 0 else 0.0
+        lower = (BIAS * math.sqrt(1 - is_new) + SHRINKAGE) * math.sqrt(prior)
+        centre = y @ batch.means + self.epsilon - lower
+        bet = Bet(book, COMMON, np.zeros(1, dtype=int), y[None], self.epsilon)
+        bet.sizes = math.sqrt(y**2 @ self.noise) * GRID[None]
+        bet.centre, bet.error = np.array([centre if prior > 0 else -1.0]), np.array([math.sqrt(prior)])
+        return bet
 
     def rules_out(self, account, claim):
-        """Return whether all plans of a box have had enough wealth against them: branch and bound."""
-        end, n_stakes, cash, least, (final, _), low, high = claim
-        box = np.maximum(low, self.ends[0]), np.minimum(high, self.ends[1])
-        common = [own for own in account.stakes[:n_stakes] if own[2] < N_COMMON]
-        parts = [account.common(begun, end, column) for begun, _, column in common]
-        nothing = np.zeros(len(self.arms))
-        constant = np.array([cash] + [own[1] + part[0] for own, part in zip(common, parts, strict=True)])
-        slope = np.array([nothing] + [part[1] for part in parts])
-        curve = np.array([nothing] + [part[2] for part in parts])
-        boxes, p, g, is_out = [box], np.eye(len(constant))[0], 0.0, {}
+        """Return whether all plans of a box have had enough wealth against them: branch and bound.
+
+        Shares p bound a box, and show the plan where it is least; the logs of that plan give new shares.
+        If it is ruled out and the box is not, the rest of the box is searched in parts.
+        """
+        n_batches, n_stakes, cash, least, final, low, high = claim
+        rows, test, is_out, n = account.common(cash, n_batches, n_stakes), 0.0, {}, len(self.arms)
+        boxes, p = [(np.maximum(low, self.ends[0]), np.minimum(high, self.ends[1]))], np.eye(len(rows))[0]
         while boxes:
             low, high = boxes.pop()
-            seen, lowest = {}, np.inf  # plans that are worst for some p
-            far = np.maximum(np.abs(low), np.abs(high))
-            for _ in range(15):
-                test = self.affine(np.array([g]), *final.tested) if final else (0.0, 0.0, 0.0)
-                a = constant + test[0] + (curve + test[2]) @ (low * high)  # a + b.plan is below each log
-                b = slope + test[1] - (curve + test[2]) * (low + high)
-                log_shares = np.log(p, where=p > 0, out=np.zeros(len(p)))
+            is_left, found = True, {}
+            while len(found) < 15:
+                a, b, curve = np.split(rows + test, [1, n + 1], axis=1)
+                a = a[:, 0] - curve @ (low * high)  # each log is at least a + b.plan
+                b = b + curve * (low + high)
                 plan = self.plans.best(-p @ b, low, high)
-                if plan is None:
+                is_left = plan is not None and self.least(p, a, b, plan, low, high) < least
+                if not is_left or tuple(plan) in found:
                     break
-                rounding = ROUNDING * (p @ np.abs(a) + p @ np.abs(b) @ far)
-                rounding += self.plans.slack(p @ b, low, high)
-                if p @ (a + b @ plan - log_shares) - rounding >= least:
-                    plan = None
-                    break
-                key = tuple(plan)
-                if key in seen:
-                    break
+                key, logs = tuple(plan), a + b @ plan
                 if key not in is_out:
                     is_out[key] = self.evidence(account, plan) >= least
                 if not is_out[key]:
                     return False
-                logs = a + b @ plan
-                seen[key] = log_sum(logs)
-                if seen[key] < lowest:
-                    lowest, worst, p = seen[key], plan, np.exp(logs - seen[key])
+                found[key] = log_sum(logs)
+                if found[key] <= min(found.values()):
+                    worst, p = plan, np.exp(logs - found[key])
                 if final:
-                    S, v = self.gap(final, final.leader - plan)
-                    g = max(float(S[0, 0]), 0.0) / v if v > 0 else 0.0
-            if plan is not None:  # one plan is out, and the rest of the box is in parts
-                for s in np.flatnonzero(low < high):
-                    boxes += others(low, high, s, worst[s])
-                    low, high = low.copy(), high.copy()
-                    low[s] = high[s] = worst[s]
+                    means, v = final[0].data.averages()
+                    y = final[0].leader - plan
+                    g = max(y @ means + self.epsilon, 0.0) / (y**2 @ v) if y**2 @ v > 0 else 0.0
+                    test = self.parabolas(np.array([g]), final[0])
+            for s in np.flatnonzero(low < high) if is_left else ():
+                boxes += others(low, high, s, worst[s])
+                low, high = low.copy(), high.copy()
+                low[s] = high[s] = worst[s]
         return True
+
+    def least(self, p, a, b, plan, low, high):
+        """Return a bound on the log wealth of a box by shares p, if `plan` has its least p.(a + b.plan)."""
+        rounding = ROUNDING * (p @ np.abs(a) + p @ np.abs(b) @ np.maximum(np.abs(low), np.abs(high)))
+        rounding += self.plans.slack(p @ b, low, high)
+        log_shares = np.log(p, where=p > 0, out=np.zeros(len(p)))
+        return p @ (a + b @ plan - log_shares) - rounding
 
     def next_stage(self, leader, delta):
         """Begin again with a smaller delta, when all plans but this one have had enough for the last one.
@@ -778,6 +718,10 @@ class BehindOracle(Question):
         best = plans.best(self.data.known_means, account.low, account.high)
         need((best - leader) @ self.data.known_means <= 1e-9, NOT_PROVED)
         return f"{self.named(plan)} is {self.goal}"
+
+
+def features(plan):
+    return np.concatenate([[1.0], plan, plan**2])
 
 
 def others(low, high, s, value):

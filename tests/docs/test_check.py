@@ -610,7 +610,7 @@ def test_the_search_through_all_plans_agrees_with_a_list_and_mistakes_in_it_are_
     assert sum(wrongly_out(checker, log) for log in logs) == 0
     for right, wrong in (
         ("boxes += others(low, high, s, worst[s])", "boxes += others(low, high, s, worst[s])[1:]"),
-        ("- rounding >= least", "- rounding >= least - 4"),
+        ("low, high) < least", "low, high) < least - 4"),
         ("p @ (a + b @ plan - log_shares)", "p @ (a + b @ plan - 2 * log_shares)"),
     ):
         with loaded(right, wrong) as planted:
