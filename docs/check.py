@@ -56,7 +56,6 @@ EMPTY, CERTAIN = -1e300, 700.0  # log of nothing; evidence against what is surel
 COMMON, WAITING, OUT, KEEP, BREAK = "common", "waiting", "out", "keep", "break"  # accounts
 FEW = 64  # the most plans of which all pairs bet for one within epsilon
 LEADERS = 24  # accounts of leaders that are kept; forgetting one only lowers wealth
-NOT_PROVED = "its answer is not proved"
 GOLDEN = 0.618033988749895  # its multiples are weights of values in a sum that every value moves
 CAP = 0.75  # the most that one use with bounded readings may take of a bet
 POWERS = np.arange(1, 7)
@@ -65,7 +64,7 @@ SERIES[5] = (np.log1p(-CAP) + (CAP ** POWERS[:5] / POWERS[:5]).sum()) / CAP**6
 np.seterr(divide="ignore", invalid="ignore")  # a gap without values has infinite variance, and no bet
 
 
-def need(holds, words, verdict="FAILED"):
+def need(holds, words="its answer is not proved", verdict="FAILED"):
     if not holds:
         raise SystemExit(f"{verdict}: {words}")
 
@@ -265,7 +264,7 @@ def dense(rows):
 class Data:
     """What is measured, its noise, and what the values of one batch show of gaps."""
 
-    def __init__(self, problem, *, learns_variance=True):
+    def __init__(self, problem):
         probes, names = problem.get("probes", {}), problem["arm_names"]
         self.is_plain, self.value_sum, self.cap = not probes, 0.0, CAP
         self.mix, self.owner = np.eye(len(names)), np.arange(len(names))  # by reading: arms, and its probe
@@ -276,7 +275,7 @@ class Data:
         self.learns = scale is None or "unknown" in probes
         self.factor = bounded_variance if "noise" in problem else sub_gaussian
         self.factor = student if self.learns else self.factor
-        self.factor = bounded if bounds and learns_variance else self.factor
+        self.factor = bounded if bounds else self.factor
         self.bounds = np.array(bounds or [(-np.inf, np.inf)] * m)
         self.variance = np.square(scale or np.ones(m))
         covariances = probes.get("covariances", {}).items()
@@ -332,12 +331,6 @@ class Data:
         weights = 1 + np.modf(GOLDEN * np.arange(1, len(self.n) + 1))[0]
         self.value_sum += float(weights @ self.sums.sum(axis=1))
         return True
-
-    def averages(self):
-        """Return the means of plain arms in a batch, and variances; 0 of an arm that it does not have."""
-        is_measured, n = (self.n > 0) & ~self.is_known, np.maximum(self.n, 1)
-        means = np.where(is_measured, self.sums[:, 0] / n, self.known_means)
-        return means, np.where(is_measured, self.variance / n, 0.0)
 
     def weights(self, Y):
         """Return weights w of one use, with y = sum n w x over readings x; variances; and what is shown."""
@@ -441,11 +434,6 @@ class Question:
         """Return an answer as a decision names a leader."""
         return plan
 
-    def named(self, plan):
-        """Return a plan that is in no list by its amounts."""
-        amounts = [f"{x:.4g} x {arm}" for arm, x in zip(self.arms, plan, strict=True) if abs(x) > 1e-9]
-        return " + ".join(amounts) or "nothing"
-
     def compare(self, recorded):
         """Check the two numbers of a decision that every value moves."""
         found = {"value_sum": self.data.value_sum}
@@ -536,7 +524,7 @@ class Best(Question):
         found[plan] = CERTAIN
         for k in range(self.n) if np.isfinite(self.data.known).any() else ():
             found = np.where(self.least_gap(k) >= 0, np.maximum(found, found[k]), found)
-        need(found.min() >= least, NOT_PROVED)
+        need(found.min() >= least)
         return f"{self.names[plan]!r} is {self.goal}"
 
 
@@ -617,7 +605,7 @@ class AllWithin(WithinFew):
 
     def proved(self, plan, least):
         is_in = [self.book.evidence(i)[self.others(i)].min() >= least for i in range(self.n)]
-        need(is_in[plan] and (is_in | (self.out >= least)).all(), NOT_PROVED)
+        need(is_in[plan] and (is_in | (self.out >= least)).all())
         named = [name for name, is_named in zip(self.names, is_in, strict=True) if is_named]
         others = f"every other plan is worse by more than {self.near:g}"
         return f"{named} are within {self.epsilon:g} of the best plan, {others}"
@@ -653,10 +641,10 @@ class WithinLimit(WithinFew):
 
     def proved(self, plan, least):
         if plan is None:
-            need(self.book.evidence(BREAK).min() >= least, NOT_PROVED)
+            need(self.book.evidence(BREAK).min() >= least)
             return f"no plan has a load of at most {self.limit:g}"
         rivals = self.book.evidence(plan)[self.others(plan)]
-        need(min(rivals.min(), self.book.evidence(KEEP)[plan]) >= least, NOT_PROVED)
+        need(min(rivals.min(), self.book.evidence(KEEP)[plan]) >= least)
         better = f"no plan with at most {self.limit:g} is better by more than {self.epsilon:g}"
         return f"{self.names[plan]!r} has a load of at most {self.limit + self.tolerance:g}, and {better}"
 
@@ -696,7 +684,7 @@ class KeepOrReplace(Best):
             super().proved(plan, least)
             return f"no plan is better than {old!r} by more than {self.epsilon:g}"
         is_sure = self.least_gap(plan)[self.incumbent] > 0
-        need(is_sure or self.second.evidence(plan)[0] >= least, NOT_PROVED)
+        need(is_sure or self.second.evidence(plan)[0] >= least)
         return f"{self.names[plan]!r} is better than {old!r}"
 
 

@@ -30,7 +30,6 @@ from check import (
     EMPTY,
     GOLDEN,
     GRID,
-    NOT_PROVED,
     Bet,
     Book,
     Data,
@@ -40,7 +39,22 @@ from check import (
     log_sum,
     need,
     numbers_in,
+    sub_gaussian,
 )
+
+
+def averages(data):
+    """Return the means of arms in a batch, and variances; 0 of an arm that it does not have."""
+    is_measured, n = (data.n > 0) & ~data.is_known, np.maximum(data.n, 1)
+    means = np.where(is_measured, data.sums[:, 0] / n, data.known_means)
+    return means, np.where(is_measured, data.variance / n, 0.0)
+
+
+def named(arms, plan):
+    """Return a plan by its amounts."""
+    amounts = [f"{x:.4g} x {arm}" for arm, x in zip(arms, plan, strict=True) if abs(x) > 1e-9]
+    return " + ".join(amounts) or "nothing"
+
 
 # POLYTOPES: all amounts within linear limits
 
@@ -198,8 +212,8 @@ class BestVertex(Question):
             is_worse = losses @ self.data.known_means >= 0
             is_out = np.where(is_measured, self.book.evidence(basis) >= least, is_worse)
             is_best |= is_out.all() and np.allclose(vertex, plan, rtol=1e-9, atol=1e-9)
-        need(is_best, NOT_PROVED)
-        return f"{self.named(plan)} is {self.goal}"
+        need(is_best)
+        return f"{named(self.arms, plan)} is {self.goal}"
 
 
 class WithinPolytope(BestVertex):
@@ -246,7 +260,7 @@ class WithinPolytope(BestVertex):
         data, is_measured = self.data, self.moves & ~self.data.is_known
         if (data.n[is_measured] == 0).any():
             return None
-        means, variance = np.where(self.moves, data.averages(), 0.0)
+        means, variance = np.where(self.moves, averages(data), 0.0)
         return leader, float(data.n @ self.costs), self.sign * means, variance
 
     def settle(self, leader):
@@ -283,9 +297,9 @@ class WithinPolytope(BestVertex):
             tested, k, shown, gaussian = self.tested
             z, level = proof["test"]["target"], proof["log_wealth"]
             log_p = float(log_normal_cdf(-z)) if gaussian else -0.5 * z * z
-            need(np.allclose(tested, plan, rtol=1e-9, atol=1e-9) and shown is not None, NOT_PROVED)
-            need(z > 0 and level - log_p >= least, NOT_PROVED)
-            need(self.holds(Claim([shown], self.epsilon, z), box, proof["test"]["boxes"]), NOT_PROVED)
+            need(np.allclose(tested, plan, rtol=1e-9, atol=1e-9) and shown is not None)
+            need(z > 0 and level - log_p >= least)
+            need(self.holds(Claim([shown], self.epsilon, z), box, proof["test"]["boxes"]))
             is_level = level <= self.cash or self.holds(self.claim(k, level), box, proof["series"]["boxes"])
         else:
             is_level = any(
@@ -294,8 +308,8 @@ class WithinPolytope(BestVertex):
                 for k, own in enumerate(self.series)
                 if own[0] < len(self.batches)
             )
-        need(is_level, NOT_PROVED)
-        return f"{self.named(plan)} is {self.goal}"
+        need(is_level)
+        return f"{named(self.arms, plan)} is {self.goal}"
 
     def box(self, ends):
         """Return finite bounds of all variables that hold for every plan.
@@ -526,7 +540,7 @@ class BehindOracle(Question):
     def fix_all(self, account, leader):
         """Claim that no plan is left but the leader, or such as differ in arms of known means."""
         self.fix(account, leader, True)
-        need(not self.must_show(account, leader).any(), NOT_PROVED)
+        need(not self.must_show(account, leader).any())
 
     def bets(self, d):
         data, leader = self.data, np.array(d["leader"], dtype=float)
@@ -577,7 +591,7 @@ class BehindOracle(Question):
 
     def parabolas(self, eta, batch):
         """Return rows of log exp(eta (y.m + epsilon) - eta^2 / 2 sum v y^2), by size."""
-        x, half, (means, v) = batch.leader, 0.5 * eta**2, batch.data.averages()
+        x, half, (means, v) = batch.leader, 0.5 * eta**2, averages(batch.data)
         constant, slope = eta * (x @ means + self.epsilon) - half * (v @ x**2), np.outer(half, 2 * v * x)
         return np.column_stack([constant, slope - np.outer(eta, means), -np.outer(half, v)])
 
@@ -673,7 +687,7 @@ class BehindOracle(Question):
                 if found[key] <= min(found.values()):
                     worst, p = plan, np.exp(logs - found[key])
                 if final:
-                    means, v = final[0].data.averages()
+                    means, v = averages(final[0].data)
                     y = final[0].leader - plan
                     g = max(y @ means + self.epsilon, 0.0) / (y**2 @ v) if y**2 @ v > 0 else 0.0
                     test = self.parabolas(np.array([g]), final[0])
@@ -705,7 +719,7 @@ class BehindOracle(Question):
     def proved(self, plan, least):
         leader, plans = np.array(self.as_leader(plan)), self.plans
         account = self.accounts.get(self.key(leader)) or Account(self.low, self.high)
-        need(self.threshold >= least, NOT_PROVED)
+        need(self.threshold >= least)
         self.fix_all(account, leader)
         what = "that no other plan is left, which needs --plans or --oracle; all else is as it should be"
         need(plans is not None, what, "NOT COVERED")
@@ -714,10 +728,10 @@ class BehindOracle(Question):
         is_alike = (self.ends[0] == leader) & (self.ends[1] == leader)
         need(is_alike[self.is_alike].all(), "plans differ on an arm that was never measured")
         for one in (*self.done, account):
-            need(all(self.rules_out(one, claim) for claim in one.claims), NOT_PROVED)
+            need(all(self.rules_out(one, claim) for claim in one.claims))
         best = plans.best(self.data.known_means, account.low, account.high)
-        need((best - leader) @ self.data.known_means <= 1e-9, NOT_PROVED)
-        return f"{self.named(plan)} is {self.goal}"
+        need((best - leader) @ self.data.known_means <= 1e-9)
+        return f"{named(self.arms, plan)} is {self.goal}"
 
 
 def features(plan):
@@ -736,13 +750,13 @@ def question(problem, settings):
     is_polytope = problem["oracle"]["kind"] == "polytope"
     kind = (WithinPolytope if settings["epsilon"] else BestVertex) if is_polytope else BehindOracle
     need(not problem.get("plays"), "whole plans as probes", "NOT COVERED")
-    if kind is BestVertex:
-        return kind(Data(problem), problem, settings)
-    # bets are sums over arms
-    is_stated = problem["noise_scale"] is not None and "noise" not in problem
-    need(is_stated, "this noise behind an oracle, or on a polytope within epsilon", "NOT COVERED")
-    learns_variance = kind is BehindOracle and not are_whole(problem["oracle"])
-    return kind(Data(problem, learns_variance=learns_variance), problem, settings)
+    data = Data(problem)
+    if kind is not BestVertex:  # bets are sums over arms
+        is_stated = problem["noise_scale"] is not None and "noise" not in problem
+        need(is_stated, "this noise behind an oracle, or on a polytope within epsilon", "NOT COVERED")
+        if kind is WithinPolytope or are_whole(problem["oracle"]):
+            data.factor = sub_gaussian  # of readings between bounds too: half their distance is the noise
+    return kind(data, problem, settings)
 
 
 def functions_in(path):

@@ -605,6 +605,17 @@ def wrongly_out(program, log):
     return found
 
 
+def test_amounts_behind_an_oracle_are_parts_of_one(checker):
+    log = lines_of(chosen("known"))
+    run = checker.read(exported(log), None, (best_of(CHOICES, "largest"), None)).replay()
+    answer = np.array(next(line for line in log if line.kind == "stopped").body["plan"])
+    account = run.accounts[run.key(answer)]
+    for batch in account.batches:  # that shows no gap
+        batch.leader, batch.common = answer, 0 * batch.common
+    assert len(account.stakes) > 1
+    assert run.evidence(account, answer) == pytest.approx(0.0, abs=1e-9)
+
+
 def test_the_search_through_all_plans_agrees_with_a_list_and_mistakes_in_it_are_caught(checker):
     logs = [lines_of(chosen("known")), lines_of(chosen("bounded"))]
     assert sum(wrongly_out(checker, log) for log in logs) == 0
