@@ -596,7 +596,7 @@ class BehindOracle(Question):
         return np.column_stack([constant, slope - np.outer(eta, means), -np.outer(half, v)])
 
     def chords(self, batch):
-        """Return rows of common bets on bounded readings, whose logs are concave in the amount of an arm."""
+        """Return rows of common bets on bounded readings: lines through both amounts that an arm can have."""
         ends, n = (self.everything[0][0], self.everything[1][0]), len(self.arms)
         bets = [Bet(None, None, np.arange(n), np.diag(batch.leader - end), 0.0) for end in ends]
         shown = [batch.data.show(bet)[0] for bet in bets]
