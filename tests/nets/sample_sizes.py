@@ -28,6 +28,7 @@ from surepick.core.plan_sets import plan_set, spanned
 from surepick.core.run import Measure
 from surepick.inference.contrasts import arm_probes
 from surepick.policies import Challenge
+from surepick.policies.betting.batch_run import BatchRun
 from surepick.policy import Policy
 
 KEPT = Path(__file__).with_name("sample_sizes.json")
@@ -79,6 +80,12 @@ def clear(
     return problem, means * max(1.0, 0.5 / min(float((best - plan) @ means) for plan in others))
 
 
+def unknown(stated: tuple[AnyProblem, FloatArray]) -> tuple[AnyProblem, FloatArray]:
+    """The same problem without its noise."""
+    problem, means = stated
+    return problem.with_noise(None), means
+
+
 def numbered(n: int) -> list[str]:
     return [str(s) for s in range(n)]
 
@@ -103,6 +110,12 @@ FAMILIES: dict[str, Family] = {
     "oracle: whole numbers": (lambda: clear(PACKINGS, 3), BEST, 12),
     "oracle: within epsilon": (lambda: clear(TEAMS, 1), sp.BetGapE(0.05, 0.5), 12),
     "oracle: whole plans read": (lambda: clear(TEAMS, 3, measure="plan arms"), BEST, 8),
+    "oracle: unknown noise": (lambda: unknown(clear(TEAMS, 0)), BEST, 8),
+    "polytope within epsilon, unknown noise": (
+        lambda: unknown(transport(303, 3, 3)),
+        sp.BetGapE(0.05, 0.1),
+        8,
+    ),
     "two arms, unknown noise": (arms(2, **UNKNOWN), BEST, 24),
     "five arms, unknown noise": (arms(5, **UNKNOWN), BEST, 8),
     "sets of arms": (lambda: top(3, 6, 11), BEST, 16),
@@ -140,7 +153,13 @@ def cost_on_tape(problem: AnyProblem, means: FloatArray, policy: Policy, seed: l
     run, used, n_requests, cost = policy.start(problem), np.zeros(len(probes), dtype=np.int64), 0, 0.0
     while isinstance(decision := run.decide(rng), Measure):
         start, stop = used[owner], (used + decision.counts)[owner]
-        run.absorb(decision.counts, (stop - start) * truth + before[each, stop] - before[each, start])
+        sums = (stop - start) * truth + before[each, stop] - before[each, start]
+        if isinstance(run, BatchRun) and run.needs_values:  # of single arms
+            asked = np.flatnonzero(decision.counts).tolist()
+            values = {s: (truth[s] + noise[s, start[s] : stop[s]])[:, None] for s in asked}
+            run.absorb(decision.counts, sums, values=values)
+        else:
+            run.absorb(decision.counts, sums)
         used, n_requests = used + decision.counts, n_requests + 1
         plays = decision.plays
         cost += float(decision.counts @ problem.costs) if plays is None else plays.n_uses * problem.costs[0]

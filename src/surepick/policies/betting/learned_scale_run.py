@@ -33,7 +33,7 @@ from surepick.policies.oracles.plan_probes import PlanProbeRun
 SHARE = 0.2  # of delta, for the bounds
 # Measurements of each arm in the first batch. On a polytope some plans are far from the leader, and bets on
 # them are too large for Lemma 3 until the bounds are tight.
-FIRST_USES, FIRST_USES_OF_POLYTOPE = 5, 24
+FIRST_USES, FIRST_USES_OF_POLYTOPE = 5, 16
 
 
 class LearnedScaleRun(BatchRun):

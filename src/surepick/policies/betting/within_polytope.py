@@ -45,6 +45,7 @@ _BELOW = (0.05, 0.5, 1.5)  # nats below what known rivals allow, at which a proo
 _NEAR = 1.0  # nats below the threshold at which a proof is tried
 _BINDING = 0.01  # of the dual: rivals that bet sizes are chosen for
 _LOWEST, _HIGHEST, _RATIO = 0.25, 2.0, 1.5  # of bet sizes, around those that suit these rivals
+_CAUTION = 4.0  # sizes are this much smaller where the scale is learned: bets count more than is estimated
 _MOST_RATES = 1000  # bet sizes of a series that a recorded decision may name
 _ROOM = 1e-9  # nats above the threshold that a proof asks for
 
@@ -253,7 +254,8 @@ class WithinPolytope(Question):
                 readings = estimates.readings
                 variance = readings.gap_variance(readings.matrix(counts), targets.contrasts)
                 per_cost = variance[binding] * float(counts @ readings.costs)
-                rates = self._rates(np.maximum(gap[binding], 0.5 * self.epsilon) / per_cost)
+                suits = np.maximum(gap[binding], 0.5 * self.epsilon) / per_cost
+                rates = self._rates(suits / (_CAUTION if self._problem.noise_scale is None else 1.0))
         stake = {"stake": self.stake_share if self.series else self.first_stake}
         return {"rates": rates.tolist()} | (stake if len(rates) else {})
 
