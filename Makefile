@@ -83,7 +83,7 @@ bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group bench
 	set -e; export OMP_NUM_THREADS=1; for one in "design --repeats 1 --largest 1000" hops "matrix --runs 2 --only list" \
 	  "paper_errors factor-4 sum counts argmax reversed best-arm plus-d" "soundness --runs 10 --only polytopes" \
-	  "limited --runs 2" "misuse --runs 5" "rounds --rounds 500 --repeats 1" timing "kill --kills 10" "store --sizes 100 --seconds 1" \
+	  "limited --runs 2" "misuse --runs 5" "rounds --rounds 500 --repeats 1" timing "unknown_noise --tapes 1" "kill --kills 10" "store --sizes 100 --seconds 1" \
 	  "web --viewers 20 --workers 4 --seconds 4 --measurements 5000"; do \
 	  set -- $$one; name=$$1; shift; echo "== $$name"; timeout 600 $(BIN)/python benchmarks/$$name.py "$$@"; done
 

@@ -74,7 +74,7 @@ def test_requests_are_logged_to_standard_error(store, tmp_path, words, logged):
 @pytest.mark.parametrize(
     ("words", "field"),
     [
-        (("--read-only", "--store", "sqlite:///nothing.db"), None),
+        (("--read-only", "--store", "sqlite:///nothing.db"), "store"),
         (("--token-file", "."), "token_file"),
         (("--trust-proxy", "everybody"), "trust_proxy"),
     ],

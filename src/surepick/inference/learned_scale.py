@@ -77,7 +77,7 @@ def scale_bounds(squares: FloatArray, freedom: FloatArray, level: float) -> Floa
     - freedom: the number of readings less 1
 
     >>> scale_bounds(np.array([9.0, 99.0, 9999.0]), np.array([9, 99, 9999]), 0.01).round(2).tolist()
-    [2.87, 1.37, 1.04]
+    [2.94, 1.37, 1.03]
     """
     from scipy.special import gammaincc, gammaln
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import surepick as sp
 from hulls import hull
@@ -50,6 +51,15 @@ CASES = {
 SOME = ["best, known, arms", "within, unknown, arms", "keep or replace, known, arms", *list(CASES)[-12:]]
 
 
+def absorb(run, counts, sums, removed=None):
+    """Let a run absorb these sums, as values that scatter like N(0, 1) if it needs values."""
+    values = None
+    if run.needs_values:
+        values = {s: norm.ppf((np.arange(n) + 0.5) / n)[:, None] for s, n in enumerate(counts) if n}
+        values = {s: own - own.mean() + sums[s] / counts[s] for s, own in values.items()}
+    run.absorb(counts, sums, removed, values)
+
+
 def recorded(run, problem, final_at=None, n_batches=MOST):
     """Return the decisions of a run on noisy values, the sums of their readings, and how it ended."""
     rng, decisions, sums = np.random.default_rng(3), [], []
@@ -65,7 +75,7 @@ def recorded(run, problem, final_at=None, n_batches=MOST):
         for _ in range(decision.n_replicates):
             n = decision.uses
             sums.append(n * means + np.sqrt(n) * rng.standard_normal(len(n)))
-            run.absorb(n, sums[-1])
+            absorb(run, n, sums[-1])
     return decisions, sums, None
 
 
@@ -85,7 +95,7 @@ def followed(run, decisions, sums, final_at=None, removed=None):
             less = np.zeros_like(decision.uses)
             if (k, replicate) == (removed and removed[0], 0):
                 less[removed[1]] = 1
-            run.absorb(decision.uses - less, next(values) - 0.5 * less, less)
+            absorb(run, decision.uses - less, next(values) - 0.5 * less, less)
     return run
 
 
@@ -145,8 +155,8 @@ def test_a_restored_run_continues_also_within_a_batch(case, final):
             return
         assert np.array_equal(request.counts, other.counts)
         sums = request.counts * means + np.sqrt(request.counts) * rng.standard_normal(len(means))
-        run.absorb(request.counts, sums)
-        twin.absorb(request.counts, sums)
+        absorb(run, request.counts, sums)
+        absorb(twin, request.counts, sums)
     assert run.numbers() == twin.numbers()
     assert repr(run.standing()) == repr(twin.standing())
 

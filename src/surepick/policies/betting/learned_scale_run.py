@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from surepick.core.arrays import FloatArray
+from surepick.core.arrays import FloatArray, golden_multiples
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.polytopes.polytope import Polytope
 from surepick.core.run import Standing
@@ -86,6 +86,11 @@ class LearnedScaleRun(BatchRun):
         self._begin(self._policy, noise)
         self._prior = known
         self._join()
+
+    def _numbers(self, leader: Any) -> tuple[float, float]:
+        """Return what a decision records of the values before it, those before a smaller delta among them."""
+        value_sum, wealth = super()._numbers(leader)
+        return value_sum + float((1.0 + golden_multiples(len(self.sums))) @ self._prior.sums), wealth
 
     def standing(self) -> Standing:
         """Return where the bets stand, with the risk that a bound is too small added to theirs."""
