@@ -264,6 +264,8 @@ def dense(rows):
 class Data:
     """What is measured, its noise, and what the values of one batch show of gaps."""
 
+    assumed = "independent noise as the problem states it"
+
     def __init__(self, problem):
         probes, names = problem.get("probes", {}), problem["arm_names"]
         self.is_plain, self.value_sum, self.cap = not probes, 0.0, CAP
@@ -391,6 +393,7 @@ class Question:
     """What all questions share. `claims` divide delta; `book` is of the first, `second` of the other."""
 
     claims, takes_changes = 1, True  # whether plans may arrive, and a final batch be called
+    takes_smaller_delta = True
     unless_same = "FAILED"  # the verdict where a recorded number is not found again
     is_over, assumed = False, ()
 
@@ -714,7 +717,8 @@ class Log:
         self.proof, self.plans, self.removed = proof, plans, set()
         self.problem, self.policy = created["problem"] | {"prior": created["prior"]}, created["policy"]
         self.steps = []
-        self.delta, self.takes_changes = self.policy["parameters"]["delta"], self.question().takes_changes
+        self.delta, run = self.policy["parameters"]["delta"], self.question()
+        self.takes_changes, self.takes_smaller_delta = run.takes_changes, run.takes_smaller_delta
         self.n_compared, self.arrived = 0, []
         self.open, self.used, self.round, self.n_decisions = None, {}, [], 0
         self.called, self.gaussian, self.answer = False, False, None
@@ -808,6 +812,7 @@ class Log:
             is_fair = 0 < body["delta"] <= self.delta and not self.called
             need(is_fair, "delta may only fall, and not after the call for a final batch")
             if body["delta"] < self.delta:
+                need(self.takes_smaller_delta, "a smaller delta for this question", "NOT COVERED")
                 self.answer, self.delta = None, body["delta"]
                 self.assumed.add("a smaller delta was chosen without values recorded ahead of it")
         elif kind == "final-batch":
@@ -839,7 +844,7 @@ class Log:
             student: "independent noise, Gaussian and of one unknown size for each arm",
             bounded: "readings between the bounds, each with the mean of its arm given those before it",
         }
-        assumed = noise.get(run.data.factor, "independent noise as the problem states it")
+        assumed = noise.get(run.data.factor, run.data.assumed)
         assumed = "; ".join([assumed, *sorted({*self.assumed, *run.assumed})])
         guarantee = f"{claim}; wrong with probability at most {self.delta:g}"
         return f"HOLDS: {guarantee}.\nAssumed: {assumed}. {len(self.values)} values."

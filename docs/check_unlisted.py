@@ -10,8 +10,8 @@ them. Where plans are listed, each has a row of wealth. Here something has to be
   out. You have to trust that it returns the best plan for any weights: it may be your own function, or a few
   lines that you write. Without it the program checks all but that no other plan is left, and says so.
 
-Not covered: whole plans as probes behind an oracle; noise of unknown size or of bounded variance behind an
-oracle, or on a polytope within epsilon.
+Not covered: whole plans as probes behind an oracle; noise of unknown size on a polytope within epsilon, of
+plans of whole numbers behind an oracle, or with a smaller delta there; noise of bounded variance for either.
 """
 
 import copy
@@ -39,6 +39,7 @@ from check import (
     log_sum,
     need,
     numbers_in,
+    steps,
     sub_gaussian,
 )
 
@@ -429,6 +430,82 @@ def are_whole(oracle):
     return "best_within" in oracle or oracle["kind"] in ("knapsack", "production")
 
 
+RATE = 0.05  # of g - 1 in a mixture that bounds the noise
+EXCESS = np.exp(np.arange(-20.0, 6.0, 0.05))  # g - 1
+EXCESS_WEIGHTS = EXCESS * np.exp(-RATE * EXCESS) / (EXCESS * np.exp(-RATE * EXCESS)).sum()
+SHARE = 0.2  # of delta, for all bounds on unknown noise
+NO_BOUND = 2.0**899  # no bet is made with this much noise
+
+
+def learned(S, v, g, cap):
+    """Gaussian noise of unknown size: exp(lam D - k lam^2 q / 2), for sums D of readings x with weights w.
+
+    S is D; q, the sum of w^2 (x - c)^2 about centres c that are fixed before; and the largest w U, U at least
+    the noise of a reading. By the Gaussian integral the log of the mean is at most lam times the gap and, for
+    each reading, (v - log(1 + k v)) / 2 with v = (lam w noise)^2. That is convex in v, is 0 at 0, and at
+    (lam w U)^2 at most 0: so it is in between.
+    """
+    lam = np.minimum(g / v[:, None], 1 / S[:, 2, None])
+    return lam * S[:, 0, None] - kappa((lam * S[:, 2, None]) ** 2) * lam**2 * S[:, 1, None] / 2
+
+
+def kappa(V):
+    """Return the least k for which log(1 + k V) is V."""
+    return np.where(V > 0, np.expm1(V) / np.where(V > 0, V, 1.0), 1.0)
+
+
+class LearnedData(Data):
+    """Gaussian noise of unknown size, which a decision bounds by all values before it."""
+
+    assumed = "independent noise, Gaussian and of one unknown size for each arm"
+
+    def __init__(self, problem, delta):
+        super().__init__(problem)
+        n = len(self.owner)
+        self.factor, self.learns, self.level = learned, False, SHARE * delta / (2 * n)
+        self.centres, self.past = np.zeros(n), [[] for _ in range(n)]  # values by arm and batch
+
+    def learn(self, d):
+        n = len(self.owner)
+        self.variance, self.most = steps(d["noise"], n) ** 2, steps(d["bounds"], n)
+        self.centres = np.array(d["centres"], dtype=float) / 2**12 * self.most
+        need(self.centres.shape == (n,) and np.isfinite(self.centres).all(), "centres that are no numbers")
+
+    def read(self, G, uses):
+        super().read(G, uses)
+        self.squares = np.zeros(len(self.owner))
+        for arm, own in self.values.items():
+            self.squares[arm] = ((own - self.centres[arm]) ** 2).sum()
+            self.past[arm] += [own] if len(own) else []
+        return True
+
+    def check_bounds(self, bounds):
+        """Check that the values of each arm are too rare for noise above its bound, in one of two ways.
+
+        Let S be a sum of n squares about their mean, and u = S / 2 noise^2. Of all values, at all times:
+        g^((n-1)/2) exp(-(g-1) u) has a mean of 1 for each g > 1, so that a mixture ever reaches 1/level with
+        probability at most `level`. Of the first batch: 2 u is chi-square, with this distribution function.
+        """
+        for values, bound in zip(self.past, steps(bounds, len(self.past)), strict=True):
+            if bound >= NO_BOUND:
+                continue
+            first, every = values[0], np.concatenate(values)
+            u = ((every - every.mean()) ** 2).sum() / (2 * bound**2)
+            logs = np.log(EXCESS_WEIGHTS) + 0.5 * (len(every) - 1) * np.log1p(EXCESS) - EXCESS * u
+            a, u = 0.5 * (len(first) - 1), ((first - first.mean()) ** 2).sum() / (2 * bound**2)
+            series = [np.exp((a + k) * np.log(u) - u - math.lgamma(a + k + 1)) for k in range(200)]
+            is_rare = u < a and sum(series) <= self.level
+            need(is_rare or log_sum(logs) >= -math.log(self.level), "a bound on the noise that is too low")
+
+    def show(self, bet):
+        S, v, on = super().show(bet)
+        if self.factor is learned:
+            W = self.weights(np.where(self.is_known, 0.0, bet.vectors))[0]
+            reach = np.maximum((np.abs(W) * self.most).max(axis=1), 1e-300)
+            S = np.column_stack([S[:, 0], W**2 @ self.squares, reach])
+        return S, v, on
+
+
 class Account:
     """Stakes and bets against all plans, none of them listed; `low` and `high` hold those not ruled out.
 
@@ -477,8 +554,6 @@ class BehindOracle(Question):
     affine function, whose least value is one call of the oracle.
     """
 
-    assumed = ("the oracle returns the best plan for any weights, or the list has all plans",)
-
     def __init__(self, data, problem, settings):
         self.data, self.sign = data, -1.0 if problem["minimize"] else 1.0
         self.arms, self.epsilon, self.oracle = problem["arm_names"], settings["epsilon"], problem["oracle"]
@@ -492,7 +567,11 @@ class BehindOracle(Question):
         self.guides = np.zeros(n) + prior["worth"], np.zeros(n) + np.multiply(prior["worth"], prior["means"])
         self.cash, self.next_stake, self.accounts, self.led, self.done = 0.0, 0.0, {}, {}, []
         self.plans, self.has_removed = None, problem["has_removed"]
-        self.threshold = -math.log(settings["delta"])
+        self.threshold = -math.log(settings["delta"] * (1 - SHARE if data.factor is learned else 1))
+        self.takes_smaller_delta = data.factor is not learned  # its bets begin anew: a second chance
+        self.assumed = ["the oracle returns the best plan for any weights, or the list has all plans"]
+        if self.has_removed and data.factor is learned:
+            self.assumed.append("bounds on the noise hold though values that they rest on were removed")
         if self.has_removed:
             self.unless_same = "NOT COVERED: without the oracle it is not known what a removal opens again"
 
@@ -591,9 +670,16 @@ class BehindOracle(Question):
 
     def parabolas(self, eta, batch):
         """Return rows of log exp(eta (y.m + epsilon) - eta^2 / 2 sum v y^2), by size."""
-        x, half, (means, v) = batch.leader, 0.5 * eta**2, averages(batch.data)
-        constant, slope = eta * (x @ means + self.epsilon) - half * (v @ x**2), np.outer(half, 2 * v * x)
-        return np.column_stack([constant, slope - np.outer(eta, means), -np.outer(half, v)])
+        x, data, (means, v) = batch.leader, batch.data, averages(batch.data)
+        if data.factor is learned:
+            n, is_used = np.maximum(data.n, 1), (data.n > 0) & ~data.is_known
+            far = np.maximum(*(np.abs(x - end) for end in self.everything))
+            reach = np.where(is_used, far * data.most / n, 0.0)
+            eta = np.minimum(eta, 1 / max(reach.max(), 1e-300))
+            v = kappa(np.outer(eta, reach) ** 2) * np.where(is_used, data.squares / n**2, 0.0)
+        curve = 0.5 * eta[:, None] ** 2 * v
+        constant = eta * (x @ means + self.epsilon) - curve @ x**2
+        return np.column_stack([constant, 2 * curve * x - np.outer(eta, means), -curve])
 
     def chords(self, batch):
         """Return rows of common bets on bounded readings: lines through both amounts that an arm can have."""
@@ -610,7 +696,9 @@ class BehindOracle(Question):
         account, batch = bet
         self.settle(bet)
         if self.data.factor is not bounded and batch.data is not None:
-            account.final = account.batches.pop(), gaussian
+            account.final = account.batches.pop(), gaussian or self.data.factor is learned
+            if self.data.factor is learned:  # the test takes the bounds
+                batch.data.factor, batch.data.variance = sub_gaussian, batch.data.most**2
 
     def look(self):
         """Add a batch to what guides the next ones."""
@@ -654,7 +742,8 @@ class BehindOracle(Question):
         lower = (BIAS * math.sqrt(1 - is_new) + SHRINKAGE) * math.sqrt(prior)
         centre = y @ batch.means + self.epsilon - lower
         bet = Bet(book, COMMON, np.zeros(1, dtype=int), y[None], self.epsilon)
-        bet.sizes = math.sqrt(y**2 @ self.noise) * GRID[None]
+        noise = batch.data.variance * ~self.data.is_known if self.data.factor is learned else self.noise
+        bet.sizes = math.sqrt(y**2 @ noise) * GRID[None]
         bet.centre, bet.error = np.array([centre if prior > 0 else -1.0]), np.array([math.sqrt(prior)])
         return bet
 
@@ -704,6 +793,11 @@ class BehindOracle(Question):
         log_shares = np.log(p, where=p > 0, out=np.zeros(len(p)))
         return p @ (a + b @ plan - log_shares) - rounding
 
+    def compare(self, recorded):
+        super().compare(recorded)
+        if "bounds" in recorded:
+            self.data.check_bounds(recorded["bounds"])
+
     def next_stage(self, leader, delta):
         """Begin again with a smaller delta, when all plans but this one have had enough for the last one.
 
@@ -752,9 +846,12 @@ def question(problem, settings):
     need(not problem.get("plays"), "whole plans as probes", "NOT COVERED")
     data = Data(problem)
     if kind is not BestVertex:  # bets are sums over arms
+        are_amounts = kind is WithinPolytope or are_whole(problem["oracle"])
+        is_unknown = problem["noise_scale"] is None and not are_amounts
         is_stated = problem["noise_scale"] is not None and "noise" not in problem
-        need(is_stated, "this noise behind an oracle, or on a polytope within epsilon", "NOT COVERED")
-        if kind is WithinPolytope or are_whole(problem["oracle"]):
+        need(is_stated or is_unknown, "this noise for these plans", "NOT COVERED")
+        data = LearnedData(problem, settings["delta"]) if is_unknown else data
+        if are_amounts:
             data.factor = sub_gaussian  # of readings between bounds too: half their distance is the noise
     return kind(data, problem, settings)
 

@@ -19,6 +19,7 @@ from forged_logs import lines_of, move, sealed
 from hulls import hull
 from surepick.core.oracle_problem import OracleProblem
 from surepick.files.log import LogFile
+from surepick.inference.learned_scale import scale_bounds
 from surepick.policies import Challenge, Limited, Tied
 from surepick.problems import NewArm, PriorData
 from surepick.sessions import codec
@@ -48,6 +49,7 @@ QUESTIONS = {
     "oracle within": (sp.BetGapE(0.1, epsilon=0.6), PLANS),
 }
 POLYTOPE, ORACLE = ("vertex", "amounts"), ("oracle", "oracle within")
+LEARNED = [(question, "unknown") for question in ORACLE]  # the size of the noise
 BY_SCALE = {
     "amounts": ("known", "bounded"),
     "oracle": ("known", "bounded"),
@@ -181,6 +183,7 @@ def test_honest_logs_hold_after_a_removal_and_a_smaller_delta(checker, question,
 FINAL = [(q, "known") for q in ("best", "few", "many that share arms", "replace", "keep", "vertex")]
 FINAL += [(q, n) for q in ("best", "vertex") for n in ("variance", "unknown", "bounded")]
 FINAL += [(q, n) for q in BY_SCALE for n in BY_SCALE[q]]
+FINAL += LEARNED
 
 
 @pytest.mark.parametrize("gaussian", [True, False])
@@ -339,12 +342,12 @@ SPECIAL = {
 UNUSED = ["no rivals", "a stake of all", "a stake twice"]
 FREE = {
     "amounts": [*UNUSED, *SPECIAL["bounded"]],
-    "oracle": [*UNUSED, "a higher stake", "a fixed arm"],
-    "oracle within": [*UNUSED, "a higher stake", "a fixed arm"],
+    "oracle": [*UNUSED, "a higher stake", "a fixed arm", "more noise"],
+    "oracle within": [*UNUSED, "a higher stake", "a fixed arm", "more noise"],
 }
 
 
-@pytest.mark.parametrize(("question", "noise"), CASES)
+@pytest.mark.parametrize(("question", "noise"), CASES + LEARNED)
 def test_forged_logs_are_refused(checker, question, noise):
     session = measured(begun(question, noise), at_once=1)  # none is recorded ahead
     log, files, held = lines_of(session), files_of(session), []
@@ -628,6 +631,57 @@ def test_the_search_through_all_plans_agrees_with_a_list_and_mistakes_in_it_are_
             assert any(wrongly_out(planted, log) for log in logs), right
 
 
+@pytest.mark.parametrize(("question", "noise"), LEARNED)
+def test_noise_of_unknown_size_behind_an_oracle(checker, question, noise):
+    session = measured(begun(question, noise), 20)
+    session.remove("0.1", "a slip")
+    measured(session)
+    assert said(checker, session) == "HOLDS"
+    log, files = lines_of(measured(begun(question, noise))), files_of(session)
+    assert verdict(checker, log, *files) == "HOLDS"
+    for name, change in (("bounds", -12), ("centres", 50)):
+        forged = copy.deepcopy(log)
+        decision = decisions(forged)[-1]
+        decision[name] = [step + change for step in decision[name]]
+        assert verdict(checker, forged, *files) == "FAILED"
+    assert "--oracle" in session.certificate().checker
+    session.extend(delta=0.02)  # bets begin anew, and a wrong answer has a second chance
+    assert said(checker, measured(session)) == "NOT COVERED"
+    assert session.certificate().checker == ""
+
+
+def mean_factor(unlisted, centre, noise, bound):
+    """Return the mean of the factor of one reading of mean 0, of a bet of size 1, by quadrature."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    x, one = noise * nodes, np.ones(len(nodes))
+    S = np.column_stack([x, (x - centre) ** 2, bound * one])
+    return weights @ np.exp(unlisted.learned(S, one, one[:, None], 0.0)[:, 0]) / weights.sum()
+
+
+def test_the_factor_of_noise_of_unknown_size_is_fair_and_a_smaller_one_is_not(checker):
+    cases = [(c, noise, bound) for c in (-1, 0, 0.3, 1) for bound in (0.3, 0.9) for noise in (0.1, 0.3, 0.9)]
+    cases = [(c, noise, bound) for c, noise, bound in cases if noise <= bound] + [(0.81, 0.9, 0.9)]
+    unlisted = sys.modules["check_unlisted"]
+    assert max(mean_factor(unlisted, *case) for case in cases) <= 1 + 1e-9
+    with loaded("np.expm1(V) /", "0.98 * np.expm1(V) /"):
+        assert max(mean_factor(sys.modules["check_unlisted"], *case) for case in cases) > 1 + 1e-3
+
+
+def test_a_bound_on_the_noise_is_at_least_that_of_the_values(checker):
+    problem = sp.OracleProblem(best_of(PLANS, "largest"), 3, noise=None, goal="largest")
+    log = lines_of(Session.create("memory://", "s", problem, policy=sp.BetGapE(0.1)))
+    data = checker.read(exported(log)).question().data
+    values = np.random.default_rng(1).standard_normal((40, 3))
+    for part in (values[:5], values[5:]):
+        data.read(1, {arm: own[:, None].tolist() for arm, own in enumerate(part.T)})
+    squares = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
+    bounds = 16 * np.log2(scale_bounds(squares, np.full(3, 39), data.level))
+    data.check_bounds(np.ceil(bounds + 0.1).astype(int).tolist())
+    for arm in range(3):
+        with pytest.raises(SystemExit):
+            data.check_bounds((np.ceil(bounds + 0.1) - 2 * (np.arange(3) == arm)).astype(int).tolist())
+
+
 def test_an_oracle_and_a_list_of_plans_as_files(checker, tmp_path):
     session = chosen("known", 0.3)
     assert "--oracle" in session.certificate().checker
@@ -673,7 +727,7 @@ def test_whole_numbers_and_known_arms_behind_an_oracle(checker, problem):
 def test_what_is_not_covered_never_holds(checker):
     for problem, policy in (
         (largest(PLANS), sp.CombGapE(0.1)),
-        (sp.problems.top_k(list("abc"), 2, goal="largest", list_plans=False), sp.BetGapE()),
+        (sp.problems.knapsack([3, 5, 7, 4], None, 20, noise=None, list_plans=False), sp.BetGapE()),
         (hull(PLANS, noise=None), sp.BetGapE(epsilon=0.1)),
     ):
         session = Session.create("memory://", "s", problem, policy=policy)

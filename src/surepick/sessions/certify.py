@@ -155,9 +155,11 @@ def _checker(state: SessionState) -> str:
     is_vertex = isinstance(problem, Polytope) and policy.epsilon == 0
     if problem.is_listed or is_vertex:
         return CHECKER
-    if not problem.knows_noise or problem.plays:
-        return ""
-    return f"{CHECKER} certificate.json" if isinstance(problem, Polytope) else f"{CHECKER} --oracle best.py"
+    if isinstance(problem, Polytope):
+        return f"{CHECKER} certificate.json" if problem.knows_noise else ""
+    is_lower = policy.delta < state.given.policy.delta
+    covers_noise = problem.knows_noise or (problem.best_within is None and not is_lower)
+    return f"{CHECKER} --oracle best.py" if covers_noise and not problem.plays else ""
 
 
 def guarantee_of(state: SessionState) -> Guarantee:
