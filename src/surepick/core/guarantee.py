@@ -109,10 +109,11 @@ class Doubt:
     """Something that the guarantee does not allow, seen in one arm, or in all arms together (`arm` None).
 
     `stated` is the standard deviation of one measurement that the guarantee assumes, None where it is
-    unknown; `seen` is the one that the values show.
+    unknown; `seen` is the one that the values show. With the code "limits" they are the nearest stated limit
+    of the mean, and the mean of the values.
     """
 
-    code: str  # noise_larger, heavy_tails, coarse, dependent, drift or released
+    code: str  # noise_larger, heavy_tails, coarse, dependent, drift, limits or released
     arm: str | None
     n_measurements: int
     stated: float | None

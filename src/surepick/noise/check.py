@@ -8,6 +8,8 @@ as many values. Together they object to at most 2% of honest sessions with Gauss
 Noise that is smaller than its scale is fine, and so is dependence that leaves means as exact as the scale
 says. If the scale is unknown, the Student factors of the proof rest on the Gaussian shape: then the shape is
 tested, and nothing is compared with a scale.
+
+Stated limits of means are assumptions, too: the test for them keeps its level however often it is looked at.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from surepick.core.base_problem import BOUNDED_VARIANCE
 from surepick.core.guarantee import Doubt
 from surepick.core.oracle_problem import AnyProblem
 from surepick.core.wording import how_many
+from surepick.noise.mean_limits import ANY_MEAN, log_evidence_outside, mean_limits
 from surepick.noise.record import ArmRecord
 
 FEWEST_FOR_DRIFT, FEWEST_FOR_SKEWNESS, FEWEST_FOR_KURTOSIS = 8, 8, 20  # values of an arm
@@ -41,6 +44,7 @@ ADVICE = {
     "coarse": "record more digits; for 0 and 1, counts or marks begin again with low and high",
     "dependent": "look for what successive measurements share, and begin again in balanced order",
     "drift": "find what has changed and begin again",
+    "limits": "begin again with other limits of this mean, and the values as prior data",
     "released": "record every value that was measured",
 }
 
@@ -84,6 +88,8 @@ class Reading(NamedTuple):
     record: ArmRecord
     unit: str
     is_independent: bool  # whether its noise is independent of all other readings with this flag
+    mean_limits: tuple[float, float] = ANY_MEAN  # between which its mean surely lies, as was stated
+    between: tuple[float, float] | None = None  # the limits of each value
 
     @property
     def scale(self) -> float:
@@ -115,6 +121,7 @@ class Sample:
     independent: list[Reading]  # those whose noise is independent of each other
     n_recorded: list[int]  # by probe
     releases: Mapping[str, int]  # by request
+    n_limited: int  # readings whose mean has stated limits, with and without values
 
     @property
     def groups(self) -> list[list[Reading]]:
@@ -139,7 +146,7 @@ class NoiseTest(NamedTuple):
     """One test of the values; `level` is the probability with which it may object to an honest session."""
 
     name: str
-    of: str  # "scale": if it is known; "shape": if the scale is unknown; "releases": always
+    of: str  # "scale": if known; "shape": if unknown; "limits": if means have any; "releases": always
     level: float
     run: Callable[[Sample, float], Finding]
     unless: tuple[str, ...] = ()  # with one of these doubts its own are dropped: they have the same cause
@@ -177,17 +184,20 @@ def _run_tests(
 ) -> Iterator[tuple[str, Finding]]:
     """Yield the name and finding of each test that applies to this problem.
 
-    Noise of which only the variance is bounded may have any shape and outliers: only releases are tested.
+    Noise of which only the variance is bounded may have any shape and outliers: neither is tested.
     """
-    readings = [one for one in _readings(problem, records) if one.record.n > 1]
+    all_readings = list(_readings(problem, records))
+    readings = [one for one in all_readings if one.record.n > 1]
+    n_limited = sum(one.mean_limits != ANY_MEAN for one in all_readings)
     n_recorded = [records[problem.readings_of(probe)[0]].n for probe in range(problem.n_probes)]
     independent = [one for one in readings if one.is_independent]
-    sample = Sample(problem, readings, independent, n_recorded, releases)
+    sample = Sample(problem, readings, independent, n_recorded, releases, n_limited)
     found = set[str]()
     is_any_shape = problem.noise_kind == BOUNDED_VARIANCE
     applies = {
         "scale": bool(readings) and problem.knows_noise and not is_any_shape,
         "shape": bool(independent) and not problem.knows_noise and not is_any_shape,
+        "limits": any(one.mean_limits != ANY_MEAN for one in readings),
         "releases": bool(readings or releases),
     }
     for test in NOISE_TESTS:
@@ -208,14 +218,16 @@ def _readings(problem: AnyProblem, records: Sequence[ArmRecord]) -> Iterator[Rea
     scales = [None] * problem.n_readings if known is None else known.tolist()
     probes = problem.probes
     unit = f" {problem.about.unit}" if problem.about.unit else ""
+    limits = mean_limits(problem)
+    between = [None] * problem.n_readings if problem.bounds is None else problem.bounds.tolist()
     for r, (name, scale) in enumerate(zip(problem.reading_names, scales, strict=True)):
         if probes is None:
-            yield Reading(name, scale, records[r], unit, True)
+            yield Reading(name, scale, records[r], unit, True, limits[r], between[r])
         elif probes.owner[r] in probes.covariances and not probes.unknown:
-            yield Reading(f"{name}, freed of shared noise", 1.0, records[r], "", True)
+            yield Reading(f"{name}, freed of shared noise", 1.0, records[r], "", True, limits[r])
         else:
             is_independent = not probes.unknown or r == int(probes.start[probes.owner[r]])
-            yield Reading(name, scale, records[r], unit, is_independent)
+            yield Reading(name, scale, records[r], unit, is_independent, limits[r], between[r])
 
 
 def _doubt(code: str, text: str, readings: list[Reading], times: float) -> Doubt:
@@ -448,6 +460,31 @@ def wander(group: Sequence[Reading], times: float = 1.0) -> tuple[float, float]:
     return tail, far
 
 
+def _limits(sample: Sample, level: float) -> Finding:
+    """Test whether the mean of a reading lies outside its stated limits; each reading has the same level."""
+    limited = [one for one in sample.readings if one.mean_limits != ANY_MEAN]
+    needed = math.log(sample.n_limited / level)
+    n = max(one.record.n for one in limited)
+    # about the distance from which the evidence is enough on average, and what the mean errs by
+    size = math.sqrt(math.expm1((2 * needed + math.log1p(n)) / n)) + normal_above(1 - POWER) / math.sqrt(n)
+    power = Power(size, f"a mean that is {size:.2g} scales outside its limits") if size < 10 else None
+    is_any_shape = sample.problem.noise_kind == BOUNDED_VARIANCE
+    doubts = []
+    for one in limited:
+        (low, high), mean = one.mean_limits, one.record.mean
+        against = log_evidence_outside(
+            one.record, (low, high), one.stated, one.between, is_any_shape=is_any_shape
+        )
+        if against <= needed:
+            continue
+        nearest = low if mean < low else high
+        stated = f"at {'least' if mean < low else 'most'} {nearest:.4g}{one.unit}"
+        seen = f"have a mean of {mean:.4g}{one.unit}"
+        text = f"{one.record.n} values of {one.name!r} {seen}, {stated} was stated"
+        doubts.append(Doubt("limits", one.name, one.record.n, nearest, mean, text, ADVICE["limits"]))
+    return doubts, power
+
+
 def _released(sample: Sample, level: float) -> Finding:
     """Test for probes whose requests are released far more often than others, or one request many times.
 
@@ -494,5 +531,6 @@ NOISE_TESTS = (
     NoiseTest("outlier", "scale", 0.001, _outlier, unless=_FAR),
     NoiseTest("successors", "scale", 0.001, _dependence, unless=_FAR),
     NoiseTest("drift", "scale", 0.01, _drift, unless=("heavy_tails",)),  # the hardest to see
+    NoiseTest("limits", "limits", 0.001, _limits, unless=("coarse", "dependent")),
     NoiseTest("releases", "releases", 0.001, _released),
 )

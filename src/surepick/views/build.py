@@ -415,6 +415,8 @@ def _next(look: Look, state: str) -> Iterator[Next]:
         again = f"surepick new FILE --prior {shlex.quote(look.session.name)}"
         is_stated = look.state.given.problem.bounds is None and look.state.given.problem.knows_noise
         change = "delete the noise row of FILE" if is_stated else "change FILE"
+        if look.doubts[0].code == "limits":
+            change = "correct `known` in FILE"
         yield Next(again, f"{change}, then begin again")
     elif state == RUNNING:
         yield Next("surepick ask", "show what to measure next")
