@@ -484,7 +484,8 @@ class LearnedData(Data):
 
         Let S be a sum of n squares about their mean, and u = S / 2 noise^2. Of all values, at all times:
         g^((n-1)/2) exp(-(g-1) u) has a mean of 1 for each g > 1, so that a mixture ever reaches 1/level with
-        probability at most `level`. Of the first batch: 2 u is chi-square, with this distribution function.
+        probability at most `level`. Of the first batch: 2 u is chi-square, and the series of its distribution
+        function is at most a geometric one.
         """
         for values, bound in zip(self.past, steps(bounds, len(self.past)), strict=True):
             if bound >= NO_BOUND:
@@ -493,9 +494,9 @@ class LearnedData(Data):
             u = ((every - every.mean()) ** 2).sum() / (2 * bound**2)
             logs = np.log(EXCESS_WEIGHTS) + 0.5 * (len(every) - 1) * np.log1p(EXCESS) - EXCESS * u
             a, u = 0.5 * (len(first) - 1), ((first - first.mean()) ** 2).sum() / (2 * bound**2)
-            series = [np.exp((a + k) * np.log(u) - u - math.lgamma(a + k + 1)) for k in range(200)]
-            is_rare = u < a and sum(series) <= self.level
-            need(is_rare or log_sum(logs) >= -math.log(self.level), "a bound on the noise that is too low")
+            log_p = a * np.log(u) - u - math.lgamma(a + 1) - np.log1p(-u / (a + 1))  # nan if u is above a + 1
+            is_rare = log_p <= math.log(self.level) or log_sum(logs) >= -math.log(self.level)
+            need(is_rare, "a bound on the noise that is too low")
 
     def show(self, bet):
         S, v, on = super().show(bet)
