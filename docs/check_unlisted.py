@@ -1,7 +1,8 @@
 """Check answers about plans that are not listed. check.py imports this file where a log asks for it.
 
-It has the questions alone: factors, wealth, measurements and the log are those of check.py, which explains
-them. Where plans are listed, each has a row of wealth. Here something has to be shown of all plans at once:
+It has the questions, and the factor of noise of unknown size behind an oracle. All else is that of check.py,
+which explains it. Where plans are listed, each has a row of wealth. Here something has to be shown of all
+plans at once:
 
 - the best plan of a polytope: the edges at its vertex are the rows;
 - a polytope within epsilon: the certificate has a tree of boxes. Only its splits and prices are taken from
@@ -419,11 +420,6 @@ class Plans:
         need(is_inside or self.within is None, "the oracle returns a plan beyond the bounds")
         return plan if is_inside else None
 
-    def slack(self, weights, low, high):
-        """Return what the value of `best` may miss by rounding."""
-        size = np.abs(weights) @ np.maximum(np.abs(low), np.abs(high))
-        return ROUNDING * (size if self.within else size * (1 + 2 * len(low)))
-
 
 def are_whole(oracle):
     """Return whether plans are of whole numbers, not of zeros and ones alone."""
@@ -789,10 +785,11 @@ class BehindOracle(Question):
 
     def least(self, p, a, b, plan, low, high):
         """Return a bound on the log wealth of a box by shares p, if `plan` has its least p.(a + b.plan)."""
-        rounding = ROUNDING * (p @ np.abs(a) + p @ np.abs(b) @ np.maximum(np.abs(low), np.abs(high)))
-        rounding += self.plans.slack(p @ b, low, high)
+        far = np.maximum(np.abs(low), np.abs(high))
+        size = p @ np.abs(a) + p @ np.abs(b) @ far
+        size += np.abs(p @ b) @ far * (1 if self.plans.within else 1 + 2 * len(low))  # pinned entries
         log_shares = np.log(p, where=p > 0, out=np.zeros(len(p)))
-        return p @ (a + b @ plan - log_shares) - rounding
+        return p @ (a + b @ plan - log_shares) - ROUNDING * size
 
     def compare(self, recorded):
         super().compare(recorded)
@@ -847,12 +844,12 @@ def question(problem, settings):
     need(not problem.get("plays"), "whole plans as probes", "NOT COVERED")
     data = Data(problem)
     if kind is not BestVertex:  # bets are sums over arms
-        are_amounts = kind is WithinPolytope or are_whole(problem["oracle"])
-        is_unknown = problem["noise_scale"] is None and not are_amounts
-        is_stated = problem["noise_scale"] is not None and "noise" not in problem
-        need(is_stated or is_unknown, "this noise for these plans", "NOT COVERED")
-        data = LearnedData(problem, settings["delta"]) if is_unknown else data
-        if are_amounts:
+        are_amounts, is_unknown = kind is WithinPolytope or are_whole(problem["oracle"]), data.learns
+        need("noise" not in problem, "noise of bounded variance for these plans", "NOT COVERED")
+        need(not (is_unknown and are_amounts), "noise of unknown size for these plans", "NOT COVERED")
+        if is_unknown:
+            data = LearnedData(problem, settings["delta"])
+        elif are_amounts:
             data.factor = sub_gaussian  # of readings between bounds too: half their distance is the noise
     return kind(data, problem, settings)
 
