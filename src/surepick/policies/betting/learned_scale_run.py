@@ -39,17 +39,26 @@ FIRST_USES, FIRST_USES_OF_POLYTOPE = 5, 16
 class LearnedScaleRun(BatchRun):
     """A run that measures every arm a few times first, and bounds its noise by all that was measured."""
 
-    STATE: ClassVar[tuple[str, ...]] = (*BatchRun.STATE, "_is_late")
+    STATE: ClassVar[tuple[str, ...]] = (*BatchRun.STATE, "_is_late", "_n_restarts")
 
     def __init__(self, problem: AnyProblem, policy: Any, ask: Callable[[float], Question]) -> None:
         """Prepare a run that has measured nothing; `ask` returns the question for a part of delta."""
         self._problem, self._ask = problem, ask
         self._is_late = False  # whether a smaller delta waits for the end of a batch
+        self._n_restarts = 0  # for smaller deltas
         first_uses = FIRST_USES_OF_POLYTOPE if isinstance(problem, Polytope) else FIRST_USES
         self._begin(policy, LearnedScale(arm_probes(problem), SHARE * policy.delta, first_uses))
 
     def _begin(self, policy: Any, noise: LearnedScale) -> None:
-        super().__init__(self._problem, policy, self._ask((1 - SHARE) * policy.delta), noise)
+        super().__init__(self._problem, policy, self._ask((1 - SHARE) * self._level(policy)), noise)
+
+    def _level(self, policy: Any) -> float:
+        """Return the error probability of the bets that are made now, and of their bounds.
+
+        Each restart halves it: their sum is at most the first smaller delta, however often a user asks for a
+        smaller one and whatever the values that led to it.
+        """
+        return float(policy.delta * 0.5**self._n_restarts)
 
     @property
     def may_call_final_batch(self) -> bool:
@@ -80,9 +89,11 @@ class LearnedScaleRun(BatchRun):
             self._begin_anew()
 
     def _begin_anew(self) -> None:
-        noise, known, self._is_late = self._noise, self._prior.plus(self.counts, self.sums), False
+        noise, known = self._noise, self._prior.plus(self.counts, self.sums)
         assert isinstance(noise, LearnedScale)
-        noise.level = SHARE * self._policy.delta
+        self._is_late = False
+        self._n_restarts += 1
+        noise.level = SHARE * self._level(self._policy)
         self._begin(self._policy, noise)
         self._prior = known
         self._join()
@@ -97,7 +108,7 @@ class LearnedScaleRun(BatchRun):
         standing = super().standing()
         if standing.risk is None:
             return standing
-        return dataclasses.replace(standing, risk=min(1.0, standing.risk + SHARE * self._policy.delta))
+        return dataclasses.replace(standing, risk=min(1.0, standing.risk + SHARE * self._level(self._policy)))
 
     def noise_estimate(self) -> FloatArray:
         """Return the noise as it is estimated; nan before every arm was measured."""
