@@ -1,15 +1,18 @@
-"""First hours of users, end to end: from the first file to an answer that verifies.
+"""First hours of nine users, end to end: from the first file to an answer that verifies.
 
-The planner with a phone is in web/test_browser.py, the performance engineer in cli/test_time.py.
+The buyer is the transport of the analyst's kinds, the planner in the browser is in web/test_journey.py.
 """
 
 import contextlib
 import html
+import json
 import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +93,26 @@ def bench(folder, kind, store):
     )
 
 
+def test_the_performance_engineer_finds_the_fastest_sort_and_sends_the_proof(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("numbers").write_text(
+        "\n".join(str(number) for number in np.random.default_rng(1).integers(10**6, size=20_000))
+    )
+    commands = [f"sort -n{more} numbers" for more in ("", " -u", " --parallel=1 -S 100k")]
+    said = surepick("time", *commands, "--epsilon", "20%", "-s", "sorts", "--json", "-o", "sorts.md")
+    assert said.code == 0
+    fastest = said.json["view"]["plan"]
+    assert fastest in commands
+    assert said.json["commands"][0]["name"] == fastest
+    assert Path("sorts.md").read_text().count("sort -n") == 3
+    assert surepick("export", "-s", "sorts", "-o", "report.html", "-o", "times.csv").code == 0
+    assert surepick("verify", "report.html").code == 0
+    assert (
+        surepick("time", *commands, "--epsilon", "20%", "-s", "sorts", "--json").json["rounds"]
+        == said.json["rounds"]
+    )
+
+
 @pytest.mark.parametrize(("kind", "place"), [("threads", "PostgreSQL"), ("processes", "SQLite")])
 def test_the_engineer_gets_a_certificate_through_a_crash_and_a_kill(folder, kind, place, request):
     store = f"sqlite:///{folder}/bench.db" if place == "SQLite" else request.getfixturevalue("postgres_url")
@@ -122,7 +145,7 @@ def wait_for_measurements(store, least):
 
 
 def test_the_planner_decides_from_a_spreadsheet_and_a_stranger_believes_the_report(tmp_path, monkeypatch):
-    """Planner and statistician: measuring sheets day by day, a report, and its check without the store."""
+    """Planner and statistician: measuring sheets day by day, a report, and its check from the wheel alone."""
     monkeypatch.chdir(tmp_path)
     book = openpyxl.Workbook()
     for row in (
@@ -153,8 +176,30 @@ def test_the_planner_decides_from_a_spreadsheet_and_a_stranger_believes_the_repo
     data = view()
     assert (data["state"], data["plan"], data["unit"]) == ("confident", "over the bridge, twice", "min")
     assert surepick("export", "-o", "report.html").code == 0
-    Path("surepick.db").unlink()
-    assert surepick("verify", "report.html", "--json").json["holds"]
+    told = subprocess.run(
+        [installed(tmp_path / "venv"), "-m", "surepick", "verify", "report.html", "--json"],
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["holds"]
+
+
+def installed(place):
+    """The Python of a new environment into which surepick was installed from its wheel; no network."""
+    built = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place.parent / "dist")]
+    subprocess.run(built, cwd=SOURCE.parent, check=True, capture_output=True)
+    (wheel,) = (place.parent / "dist").glob("*.whl")
+    venv.create(place, with_pip=False)
+    python = place / ("Scripts" if os.name == "nt" else "bin") / "python"
+    offline = ["--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
+    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", *offline, wheel], check=True)
+    (site,) = place.glob("**/site-packages")
+    friends = dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
+    (site / "zz-dependencies.pth").write_text("\n".join(friends) + "\n")  # after surepick itself
+    return python
 
 
 # One of each way to hold plans: a list, a search, amounts, an oracle, a program. test_check.py has all kinds.
@@ -187,6 +232,27 @@ def test_the_analyst_gets_the_best_plan_and_can_prove_it(kind, tmp_path, monkeyp
     assert surepick("verify", "certificate.json", "log.json").code == 0
     assert surepick("verify", "report.html").code == 0
     assert loaded.title in html.unescape(Path("report.html").read_text(encoding="utf-8"))
+
+
+def test_the_chemist_spends_sixty_tests_and_keeps_the_proved_set(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blends = {f"B{k}": 40.0 + 0.4 * k for k in range(1, 7)} | {"B7": 47.0, "B8": 46.8}
+    lines = ["blend," + ",".join(blends), "goal,largest", "unit,MPa", "noise,1"]
+    names = list(blends)
+    lines += [f"{name}," + ",".join("1" if other == name else "" for other in names) for name in names]
+    Path("blends.csv").write_text("\n".join(lines) + "\n")
+    surepick("new", "blends.csv", "--budget", "60")
+    rng = np.random.default_rng(5)
+    while not (said := surepick("ask", "-n", "8", "--json")).code:
+        for one in said.json["requests"]:
+            surepick("tell", one["arm"], f"{blends[one['arm']] + rng.standard_normal():.2f}", "--yes")
+    data = view()
+    assert (data["state"], data["plan"], data["proved"]["claim"]) == ("budget spent", None, "one_of")
+    assert set(data["proved"]["plans"]) == {"B7", "B8"}
+    assert data["bet"]["plan"] in ("B7", "B8")
+    surepick("export", "-o", "certificate.json", "-o", "log.json")
+    assert surepick("verify", "certificate.json", "log.json").code == 0
+    assert json.loads(Path("certificate.json").read_text())["claim"].split(":")[0] != "none"
 
 
 SHIP = """
@@ -229,6 +295,35 @@ def test_the_buyer_knows_some_prices_has_supply_to_spare_and_can_ship_the_answer
     assert amounts["Metz -> C"] == 18
     surepick("export", "-o", "report.html")
     assert surepick("verify", "report.html").code == 0
+
+
+def test_the_data_scientist_stays_in_the_notebook():
+    import pandas as pd
+
+    rng = np.random.default_rng(2)
+    scores = {"ridge": 0.7, "forest": 0.9, "boosting": 0.6}
+    view = sp.decide(
+        list(scores), lambda model: scores[model] + 0.05 * rng.standard_normal(), goal="largest", epsilon=0.05
+    )
+    assert view.plan == "forest"
+    assert repr(view).startswith("View(decision: confident, 'forest'")
+    assert "<svg" in view._repr_html_()
+    plans = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=["first", "second"])
+    session = sp.Session.create("memory://", "frame", sp.Problem(plans, goal="smallest", noise=1.0))
+    for request in session.ask(4):
+        session.tell(request, {"a": 3.0, "b": 9.0}[request.arm])
+    assert list(session.to_frame("plans")["name"]) == ["first", "second"]
+    assert (len(session.to_frame("arms")), len(session.to_frame())) == (2, 4)
+    assert session.plot().axes
+
+
+def test_the_researcher_compares_policies_and_reproduces_a_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    surepick("init", "table")
+    both = ("--policy", "BetGapE", "--policy", "CombGapE:radius=published")
+    assert surepick("simulate", "table.toml", *both, "--runs", "3", "-o", "rows.csv").code == 0
+    quick = ("--runs", "1", "--policy", "BetGapE", "--jobs", "1", "--quick", "-o", "out")
+    assert surepick("reproduce", "knapsack", *quick).code == 0
 
 
 def test_operations_back_up_restore_and_check_a_store(tmp_path, monkeypatch):
