@@ -72,6 +72,14 @@ def test_values_that_never_differ_and_a_final_batch_too_early_are_refused():
         run.absorb(counts, counts * MEANS, values=values)
 
 
+def test_each_smaller_delta_halves_what_is_left_for_the_bets():
+    run = sp.BetGapE(0.1).start(ORACLE)
+    for delta, part in ((0.05, 0.5), (0.02, 0.25)):
+        run.lower_delta(sp.BetGapE(delta), delta)
+        assert run._question.wealth.threshold == pytest.approx(-np.log((1 - SHARE) * delta * part))
+        assert run._noise.level == pytest.approx(SHARE * delta * part)
+
+
 @pytest.mark.parametrize("policy", [sp.CombGapE(), Pick(), Uniform(), GenTSExplore()], ids=str)
 def test_other_policies_need_the_noise_to_be_stated(policy):
     problem = sp.Problem(np.eye(3), noise=None, goal="largest")
