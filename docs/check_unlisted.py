@@ -385,7 +385,7 @@ BY_GAP, FIXED = [0.15, 0.5, 1.5], [0.5**k for k in range(6)]  # common bets, in 
 COLUMNS = len(GRID) + len(BY_GAP) + len(FIXED) + 1  # bets on one plan of fixed sizes, common bets, a mixture
 COMMON_BETS = slice(len(GRID), -1)
 ACCOUNTS = 8  # within epsilon: accounts of leaders that are kept
-BIAS, SHRINKAGE = 0.35 * math.log(300.0), 0.15  # mixtures are centred so many standard errors lower
+BIAS, SHRINKAGE = 0.35 * math.log(300.0), 0.15  # standard errors by which mixtures are centred lower
 MOST_CALLS = 10**6  # of an oracle, for one claim
 
 

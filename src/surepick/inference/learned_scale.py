@@ -82,11 +82,12 @@ def scale_bounds(squares: FloatArray, freedom: FloatArray, level: float) -> Floa
     from scipy.special import gammaincc, gammaln
 
     shape = 1.0 + np.asarray(freedom, dtype=float) / 2
+    log_gamma = gammaln(shape)
 
     def log_mean(u: FloatArray) -> FloatArray:
         """Return the log of the mean martingale: a ratio of incomplete gamma functions."""
         with np.errstate(divide="ignore"):
-            tail = np.log(gammaincc(shape, RATE + u)) + gammaln(shape) - shape * np.log(RATE + u)
+            tail = np.log(gammaincc(shape, RATE + u)) + log_gamma - shape * np.log(RATE + u)
         return np.asarray(u + math.log(RATE) + RATE + tail)
 
     # bisection for log u, in which log_mean falls
@@ -140,6 +141,10 @@ class Scatter:
     bound: FloatArray  # (n_arms,) on the standard deviation of one measurement
     scale: FloatArray  # (n_arms,) the same, estimated
 
+    def bound_variance(self, uses: IntArray) -> FloatArray:
+        """Return the variance of each arm's average if its noise is as large as the bound."""
+        return np.asarray(self.bound**2 / np.maximum(uses, 1))
+
     def variance(self, uses: IntArray, largest_bet: FloatArray) -> FloatArray:
         """Return what takes the place of the variance of each arm's average in bets up to the largest.
 
@@ -149,7 +154,8 @@ class Scatter:
         n = np.maximum(uses, 1)
         k = kappa((largest_bet / n * self.bound) ** 2)
         is_learned = k * self.scale**2 < self.bound**2
-        return np.where(is_learned, np.where(is_learned, k, 1.0) * self.about_centre / n, self.bound**2) / n
+        learned = np.where(is_learned, k, 1.0) * self.about_centre / n**2
+        return np.where(is_learned, learned, self.bound_variance(uses))
 
 
 class LearnedScale(Noise):

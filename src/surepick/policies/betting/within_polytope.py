@@ -335,7 +335,7 @@ class WithinPolytope(Question):
         if scatter is None:
             return np.asarray(1.0 / np.where(self._relevant, result.arm_information, 1.0))
         if result.is_final:
-            return np.asarray(scatter.bound**2 / np.maximum(result.uses, 1))
+            return scatter.bound_variance(result.uses)
         rate = max((float(series.rates.max()) for series in self.series), default=0.0)
         return scatter.variance(result.uses, rate * weight * self._reach)
 

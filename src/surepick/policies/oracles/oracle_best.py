@@ -105,9 +105,8 @@ class OracleBest(Question):
         self.accounts: dict[str, PlanAccount] = {}
         self.candidate: dict[str, PlanAccount] = {}  # a new account, until a decision names its leader
         self.later_threshold = 0.0  # of a smaller delta, once the present one is reached
-        self.stages: list[
-            list[Any]
-        ] = []  # the plans proved before a smaller delta, and the next delta of each
+        # the plans that were proved before a smaller delta, each with the delta that followed
+        self.stages: list[list[Any]] = []
         self._point = golden_multiples(problem.n_arms)  # which is no plan
         self.first_led_at: dict[str, IntArray] = {}  # counts when each plan led for the first time
         self.next_stake = 0.0
@@ -457,7 +456,7 @@ class OracleBest(Question):
         shown, variance = self._plan_wealth.shown(result), divided(1.0, result.arm_information)
         if result.is_final and result.bounded is None:
             if result.scatter is not None:  # the test takes the bound on the scale
-                variance = result.scatter.bound**2 / np.maximum(result.uses, 1)
+                variance = result.scatter.bound_variance(result.uses)
             account.final = FinalTest(bet.leader, shown[0], variance, result.gaussian)
         else:  # bounded readings: bets settle a final batch too, since 1 / F is a p-value
             self._plan_wealth.settle(account, bet, shown, variance)

@@ -457,8 +457,7 @@ class LearnedPlanWealth(PlanWealth):
         is_used = (result.uses > 0) & np.isnan(self._known)
         squares = np.where(is_used, result.scatter.about_centre / n**2, 0.0)
         bounds = np.where(is_used, result.scatter.bound / n, 0.0)
-        scale = result.readings.probes.noise_scale
-        return np.vstack([super().shown(result), squares, bounds, scale**2])
+        return np.vstack([super().shown(result), squares, bounds, result.scatter.scale**2])
 
     def _common_factors(
         self, leader: FloatArray, sizes: FloatArray, shown: FloatArray, variance: FloatArray
